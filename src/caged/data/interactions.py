@@ -1,0 +1,217 @@
+"""`Interactions`: the set of (user, item) pairs that everything else is built from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from caged.data.ids import Array, IdMap
+from caged.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Distinct (user, item) pairs in row numbers, sorted by (user, item), with the id maps that name the rows.
+
+    Frozen and validated on construction: past the constructor the rows are in range, sorted and distinct, ratings are
+    finite and the optional columns have one value per pair. Parts of one split share their id maps, so that a row
+    number means the same user or item everywhere. `columns` holds further per-pair values (such as `source`) that a
+    log marks its traffic with. `merged` counts the duplicate rows that were folded into their pair.
+    """
+
+    user_ids: IdMap
+    item_ids: IdMap
+    users: Array  # int64 (E,)
+    items: Array  # int64 (E,)
+    rating: Array | None = None  # float64 (E,)
+    timestamp: Array | None = None  # int64 (E,)
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    merged: int = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.users)
+        per_pair = {"items": self.items, "rating": self.rating, "timestamp": self.timestamp, **self.columns}
+        for name, values in per_pair.items():
+            if values is not None and len(values) != count:
+                raise DataError(f"column '{name}' has {len(values)} values for {count} interactions")
+        for name, rows, size in (
+            ("user", self.users, len(self.user_ids)),
+            ("item", self.items, len(self.item_ids)),
+        ):
+            if count and (rows.min() < 0 or rows.max() >= size):
+                raise DataError(
+                    f"{name} rows span {rows.min()}..{rows.max()}; allowed are 0..{size - 1}, one per known {name}"
+                )
+        keys = self.keys
+        if count and not bool(np.all(keys[1:] > keys[:-1])):
+            raise DataError("interactions must be sorted by (user, item) without repeats; use Interactions.build")
+        if self.rating is not None and not bool(np.isfinite(self.rating).all()):
+            bad = int(np.flatnonzero(~np.isfinite(self.rating))[0])
+            raise DataError(
+                f"rating of pair {bad} is {self.rating[bad]}; ratings must be finite numbers, remove or repair these rows"
+            )
+        for values in (self.users, *(v for v in per_pair.values() if v is not None)):
+            values.setflags(write=False)
+
+    # ---------------------------------------------------------------- construction
+
+    @classmethod
+    def build(
+        cls,
+        users: Array,
+        items: Array,
+        *,
+        user_ids: IdMap,
+        item_ids: IdMap,
+        rating: Array | None = None,
+        timestamp: Array | None = None,
+        columns: Mapping[str, Array] | None = None,
+    ) -> Interactions:
+        """Sort pairs and merge duplicates. Of duplicates the latest survives: largest timestamp, then last row."""
+        users = np.asarray(users, dtype=np.int64)
+        items = np.asarray(items, dtype=np.int64)
+        key = users * len(item_ids) + items
+        if timestamp is not None:
+            order = np.lexsort((timestamp, key))
+        else:
+            order = np.argsort(key, kind="stable")
+        key = key[order]
+        last_of_pair = np.ones(len(key), dtype=bool)
+        last_of_pair[:-1] = key[1:] != key[:-1]
+        keep = order[last_of_pair]
+
+        def kept(values: Array | None) -> Array | None:
+            return None if values is None else np.asarray(values)[keep]
+
+        return cls(
+            user_ids=user_ids,
+            item_ids=item_ids,
+            users=users[keep],
+            items=items[keep],
+            rating=kept(rating),
+            timestamp=kept(timestamp),
+            columns={name: np.asarray(values)[keep] for name, values in (columns or {}).items()},
+            merged=len(key) - len(keep),
+        )
+
+    @classmethod
+    def from_ids(cls, user_ids: Any, item_ids: Any, **columns: Any) -> Interactions:
+        """From parallel sequences of external identifiers (and optional `rating=`, `timestamp=`)."""
+        users, items = IdMap.of(user_ids), IdMap.of(item_ids)
+        return cls.build(
+            users.rows(user_ids), items.rows(item_ids), user_ids=users, item_ids=items, **columns
+        )
+
+    @classmethod
+    def read(cls, path: str | Path, **options: Any) -> Interactions:
+        """Read one log file; see `caged.data.readers.read_log` for formats and options."""
+        from caged.data.readers import read_log
+
+        return read_log(Path(path), **options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Interactions:
+        """From any frame that speaks the Arrow C stream interface: pandas, polars, pyarrow, DuckDB, ..."""
+        from caged.data.readers import read_frame
+
+        return read_frame(frame, **options)
+
+    # ---------------------------------------------------------------- views
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __repr__(self) -> str:
+        merged = f", {self.merged:,} duplicates merged" if self.merged else ""
+        return f"Interactions({len(self):,} pairs, {self.user_count:,} users, {self.item_count:,} items{merged})"
+
+    @property
+    def user_count(self) -> int:
+        return len(self.user_ids)
+
+    @property
+    def item_count(self) -> int:
+        return len(self.item_ids)
+
+    @property
+    def keys(self) -> Array:
+        """user * item_count + item: one sorted int64 per pair, for set operations."""
+        return self.users * np.int64(max(self.item_count, 1)) + self.items
+
+    @cached_property
+    def user_degrees(self) -> Array:
+        return np.bincount(self.users, minlength=self.user_count)
+
+    @cached_property
+    def item_degrees(self) -> Array:
+        return np.bincount(self.items, minlength=self.item_count)
+
+    @cached_property
+    def user_offsets(self) -> Array:
+        """CSR row pointers: the items of user u are items[user_offsets[u]:user_offsets[u + 1]]."""
+        return np.concatenate(([0], np.cumsum(self.user_degrees)))
+
+    def select(self, chosen: Array) -> Interactions:
+        """The pairs where the boolean mask or sorted positions `chosen` point to, with the same id maps."""
+        return replace(
+            self,
+            users=self.users[chosen],
+            items=self.items[chosen],
+            rating=None if self.rating is None else self.rating[chosen],
+            timestamp=None if self.timestamp is None else self.timestamp[chosen],
+            columns={name: values[chosen] for name, values in self.columns.items()},
+            merged=0,
+        )
+
+    def reindexed(self, user_ids: IdMap, item_ids: IdMap) -> Interactions:
+        """The same pairs in the rows of larger id maps (the catalogue of a whole split)."""
+        if user_ids == self.user_ids and item_ids == self.item_ids:
+            return self
+        users = user_ids.rows(self.user_ids.values)[self.users]
+        items = item_ids.rows(self.item_ids.values)[self.items]
+        again = Interactions.build(
+            users,
+            items,
+            user_ids=user_ids,
+            item_ids=item_ids,
+            rating=self.rating,
+            timestamp=self.timestamp,
+            columns=self.columns,
+        )
+        return replace(again, merged=self.merged)
+
+    def to_arrow(self) -> pa.Table:
+        """Columns user_id, item_id and whatever else is there, in external identifiers."""
+        columns: dict[str, Any] = {
+            "user_id": self.user_ids.external(self.users),
+            "item_id": self.item_ids.external(self.items),
+        }
+        if self.rating is not None:
+            columns["rating"] = self.rating
+        if self.timestamp is not None:
+            columns["timestamp"] = self.timestamp
+        columns.update(self.columns)
+        return pa.table(columns)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical text: one `user_id<TAB>item_id<LF>` line per pair, in row order.
+
+        It depends on the pairs alone, not on file format, row order, ratings or items without interactions.
+        """
+        digest = hashlib.sha256()
+        block = 1 << 20
+        for start in range(0, len(self), block):
+            users = self.user_ids.external(self.users[start : start + block]).cast(pa.large_string())
+            items = self.item_ids.external(self.items[start : start + block]).cast(pa.large_string())
+            lines = pc.binary_join_element_wise(users, items, "\t").to_pylist()
+            digest.update(("\n".join(lines) + "\n").encode("utf-8"))
+        return digest.hexdigest()

@@ -1,0 +1,88 @@
+"""Files that are either complete or absent: write to a temporary name beside the target, then rename."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from caged.errors import RunError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on success it becomes `path`, on any error it is removed.
+
+    A failing disk (full, read-only, quota) becomes a `RunError` that names the target.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as handle:
+            os.fsync(handle.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise RunError(
+            f"could not write {path}: {error.strerror or error}; free space or choose another place, then try again"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, content: str) -> None:
+    write_bytes(path, content.encode("utf-8"))
+
+
+def json_ready(value: Any) -> Any:
+    """`value` with NaN and infinities replaced by None (JSON has neither) and numpy scalars by Python's."""
+    if isinstance(value, dict):
+        return {str(key): json_ready(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_ready(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, str | bytes):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise RunError(f"{path} does not exist; is {path.parent} a complete folder?") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RunError(f"{path} is not readable JSON ({error}); it may be truncated, restore or delete it") from error
+
+
+def make_output_folder(path: Path) -> Path:
+    """Create an output folder, refusing one that holds anything already."""
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            raise RunError(f"output folder {path} is not empty; choose another --out or delete it first")
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".probe-{secrets.token_hex(4)}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RunError(
+            f"cannot write to output folder {path}: {error.strerror or error}; choose a folder that you may write to"
+        ) from error
+    return path

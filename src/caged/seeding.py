@@ -1,0 +1,46 @@
+"""One seed, many named and independent random streams.
+
+Every consumer of randomness (`init`, `sampling`, `estimator`, ...) draws from its own stream, so switching a feature
+off, or to its neutral value, leaves the draws of all others unchanged. That is what makes tests such as "CAGED with
+eps = 0 equals LightGCN bit for bit" possible.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+
+
+def derive(seed: int, name: str) -> int:
+    """A 63-bit seed for stream `name`, stable across processes, platforms and versions."""
+    digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1
+
+
+def numpy_generator(seed: int, name: str) -> np.random.Generator:
+    return np.random.default_rng(derive(seed, name))
+
+
+class Generators:
+    """Named torch generators on one device, created on first use; their states travel in checkpoints."""
+
+    def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
+        self.seed = seed
+        self.device = torch.device(device)
+        self._streams: dict[str, torch.Generator] = {}
+
+    def __getitem__(self, name: str) -> torch.Generator:
+        if name not in self._streams:
+            generator = torch.Generator(device=self.device)
+            generator.manual_seed(derive(self.seed, name))
+            self._streams[name] = generator
+        return self._streams[name]
+
+    def state(self) -> dict[str, torch.Tensor]:
+        return {name: generator.get_state() for name, generator in sorted(self._streams.items())}
+
+    def load_state(self, state: dict[str, torch.Tensor]) -> None:
+        for name, value in state.items():
+            self[name].set_state(value.cpu())
