@@ -38,6 +38,12 @@ class Generators:
             self._streams[name] = generator
         return self._streams[name]
 
+    def on_host(self, name: str) -> torch.Generator:
+        """A fresh CPU stream, for draws that must not depend on the device (initial values)."""
+        generator = torch.Generator()
+        generator.manual_seed(derive(self.seed, name))
+        return generator
+
     def state(self) -> dict[str, torch.Tensor]:
         return {name: generator.get_state() for name, generator in sorted(self._streams.items())}
 

@@ -92,31 +92,53 @@ def _sorted_distinct(ids: pa.Array) -> pa.Array:
 def _matched_type(wanted: pa.Array, target: pa.DataType) -> pa.Array:
     """Integers asked of a string map become text; text asked of an integer map becomes integers where it is one."""
     if pa.types.is_integer(target):
-        texts = wanted.to_pylist()
-        return pa.array([int(text) if _is_integer_text(text) else None for text in texts], type=pa.int64())
+        readable = pc.and_(are_integer_texts(wanted), fit_int64(wanted))
+        return pc.if_else(readable, wanted, pa.scalar(None, type=wanted.type)).cast(target)
     return wanted.cast(target)
 
 
-def _is_integer_text(text: str) -> bool:
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) <= 18 and str(int(text)) == text
+def are_integer_texts(texts: pa.Array) -> pa.Array:
+    """Which texts are an integer as it is written canonically: no sign for 0, no leading zero, no plus, no space."""
+    return pc.match_substring_regex(texts, r"^(0|-?[1-9][0-9]*)$")
+
+
+def fit_int64(integer_texts: pa.Array) -> pa.Array:
+    """Which canonical integer texts have a magnitude of at most 2**63 - 1."""
+    digits = pc.utf8_ltrim(integer_texts, "-")
+    length = pc.utf8_length(digits)
+    largest = pa.scalar(str(2**63 - 1), type=digits.type)
+    # Of equally long digit strings the smaller text is the smaller number.
+    return pc.or_(pc.less(length, 19), pc.and_(pc.equal(length, 19), pc.less_equal(digits, largest)))
 
 
 def _as_ids(ids: Any) -> pa.Array:
     """Arrow int64 or large_string array of identifiers, whatever was given; nulls and other types are errors."""
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
-    if not isinstance(ids, pa.Array):
+    if not isinstance(ids, pa.Array | pa.ChunkedArray):
         try:
             ids = pa.array(ids if isinstance(ids, np.ndarray | Sequence) else list(ids))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-            raise DataError(f"identifiers must be all integers or all strings ({error})") from error
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
+            raise DataError(
+                f"identifiers must be all integers below 2**63 or all strings ({error}); convert them first"
+            ) from error
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.cast(ids.type.value_type)
     if len(ids) == 0 and pa.types.is_null(ids.type):
         return pa.array([], type=pa.int64())
     if ids.null_count:
         raise DataError(f"{ids.null_count} identifiers are missing; remove these rows")
     if pa.types.is_integer(ids.type):
-        return ids.cast(pa.int64())
-    if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
-        return ids.cast(pa.large_string())
-    raise DataError(f"identifiers have type {ids.type}; allowed are integers and strings, convert the column")
+        target = pa.int64()
+    elif is_text(ids.type):
+        target = pa.large_string()
+    else:
+        raise DataError(f"identifiers have type {ids.type}; allowed are integers and strings, convert the column")
+    try:
+        ids = ids.cast(target)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"identifiers must be below 2**63 ({error}); convert the column to strings") from error
+    return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+
+
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Any of Arrow's string layouts (polars hands out string views)."""
+    return str(arrow_type) in {"string", "large_string", "string_view"}

@@ -42,21 +42,16 @@ class Interactions:
         for name, values in per_pair.items():
             if values is not None and len(values) != count:
                 raise DataError(f"column '{name}' has {len(values)} values for {count} interactions")
-        for name, rows, size in (
-            ("user", self.users, len(self.user_ids)),
-            ("item", self.items, len(self.item_ids)),
-        ):
-            if count and (rows.min() < 0 or rows.max() >= size):
-                raise DataError(
-                    f"{name} rows span {rows.min()}..{rows.max()}; allowed are 0..{size - 1}, one per known {name}"
-                )
+        _check_rows("user", self.users, len(self.user_ids))
+        _check_rows("item", self.items, len(self.item_ids))
         keys = self.keys
         if count and not bool(np.all(keys[1:] > keys[:-1])):
             raise DataError("interactions must be sorted by (user, item) without repeats; use Interactions.build")
         if self.rating is not None and not bool(np.isfinite(self.rating).all()):
             bad = int(np.flatnonzero(~np.isfinite(self.rating))[0])
             raise DataError(
-                f"rating of pair {bad} is {self.rating[bad]}; ratings must be finite numbers, remove or repair these rows"
+                f"rating of pair {bad} is {self.rating[bad]}; ratings must be finite numbers, "
+                f"remove or repair these rows"
             )
         for values in (self.users, *(v for v in per_pair.values() if v is not None)):
             values.setflags(write=False)
@@ -78,11 +73,21 @@ class Interactions:
         """Sort pairs and merge duplicates. Of duplicates the latest survives: largest timestamp, then last row."""
         users = np.asarray(users, dtype=np.int64)
         items = np.asarray(items, dtype=np.int64)
+        rating = None if rating is None else np.asarray(rating, dtype=np.float64)
+        timestamp = None if timestamp is None else _integers(timestamp)
+        for name, values in {
+            "item": items,
+            "rating": rating,
+            "timestamp": timestamp,
+            **(columns or {}),
+        }.items():
+            if values is not None and len(values) != len(users):
+                raise DataError(f"column '{name}' has {len(values)} values for {len(users)} users, one per row needed")
+        # Before pairs become one number each: a row outside its range would pass for another, valid pair.
+        _check_rows("user", users, len(user_ids))
+        _check_rows("item", items, len(item_ids))
         key = users * len(item_ids) + items
-        if timestamp is not None:
-            order = np.lexsort((timestamp, key))
-        else:
-            order = np.argsort(key, kind="stable")
+        order = np.argsort(key, kind="stable") if timestamp is None else np.lexsort((timestamp, key))
         key = key[order]
         last_of_pair = np.ones(len(key), dtype=bool)
         last_of_pair[:-1] = key[1:] != key[:-1]
@@ -106,9 +111,7 @@ class Interactions:
     def from_ids(cls, user_ids: Any, item_ids: Any, **columns: Any) -> Interactions:
         """From parallel sequences of external identifiers (and optional `rating=`, `timestamp=`)."""
         users, items = IdMap.of(user_ids), IdMap.of(item_ids)
-        return cls.build(
-            users.rows(user_ids), items.rows(item_ids), user_ids=users, item_ids=items, **columns
-        )
+        return cls.build(users.rows(user_ids), items.rows(item_ids), user_ids=users, item_ids=items, **columns)
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Interactions:
@@ -205,13 +208,29 @@ class Interactions:
     def fingerprint(self) -> str:
         """SHA-256 of the canonical text: one `user_id<TAB>item_id<LF>` line per pair, in row order.
 
-        It depends on the pairs alone, not on file format, row order, ratings or items without interactions.
+        It depends on the pairs and on whether their identifiers are integers or text (which decides the row order),
+        not on file format, order of the file's rows, ratings or items without interactions.
         """
         digest = hashlib.sha256()
         block = 1 << 20
+        tab, newline = pa.scalar("\t", type=pa.large_string()), pa.scalar("\n", type=pa.large_string())
         for start in range(0, len(self), block):
             users = self.user_ids.external(self.users[start : start + block]).cast(pa.large_string())
             items = self.item_ids.external(self.items[start : start + block]).cast(pa.large_string())
-            lines = pc.binary_join_element_wise(users, items, "\t").to_pylist()
-            digest.update(("\n".join(lines) + "\n").encode("utf-8"))
+            lines = pc.binary_join_element_wise(users, items, tab)
+            text = pc.binary_join(pa.LargeListArray.from_arrays([0, len(lines)], lines), newline)[0]
+            digest.update(text.as_buffer())
+            digest.update(b"\n")
         return digest.hexdigest()
+
+
+def _check_rows(name: str, rows: Array, size: int) -> None:
+    if len(rows) and (rows.min() < 0 or rows.max() >= size):
+        raise DataError(f"{name} rows span {rows.min()}..{rows.max()}; allowed are 0..{size - 1}, one per known {name}")
+
+
+def _integers(timestamp: Array) -> Array:
+    values = np.asarray(timestamp)
+    if values.dtype.kind not in "iu":
+        raise DataError(f"timestamps have type {values.dtype}; allowed are integers, such as epoch seconds")
+    return values.astype(np.int64)

@@ -1,0 +1,57 @@
+"""caged: top-K recommendation that is not captured by popularity.
+
+    import caged
+    data = caged.Interactions.read("log.parquet")
+    split = caged.split(data, seed=1)
+    model = caged.LightGCN(embedding_size=64).fit(split.train, valid=split.valid)
+    recs = model.recommend(user_ids, k=20)
+
+Names are loaded on first use, so `import caged` costs nothing and pulls in neither torch nor the command line.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from caged._version import __version__
+
+if TYPE_CHECKING:
+    from caged.data import IdMap, Interactions, Split, split
+    from caged.errors import CagedError
+    from caged.experiments.estimators import LightGCN, MostPopular, Recommender, load
+
+_HOME = {
+    "CagedError": "caged.errors",
+    "IdMap": "caged.data",
+    "Interactions": "caged.data",
+    "LightGCN": "caged.experiments.estimators",
+    "MostPopular": "caged.experiments.estimators",
+    "Recommender": "caged.experiments.estimators",
+    "Split": "caged.data",
+    "load": "caged.experiments.estimators",
+    "split": "caged.data",
+}
+
+__all__ = [
+    "CagedError",
+    "IdMap",
+    "Interactions",
+    "LightGCN",
+    "MostPopular",
+    "Recommender",
+    "Split",
+    "__version__",
+    "load",
+    "split",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'caged' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,6 @@
+"""`python -m caged`."""
+
+from caged.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""The command group, and what happens when a command fails."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+
+import typer
+
+from caged._version import __version__
+from caged.cli import methods, results
+from caged.cli.evaluate import evaluate
+from caged.cli.output import is_verbose, say
+from caged.cli.recommend import recommend
+from caged.cli.train import train
+from caged.errors import CagedError
+from caged.training import Interrupted
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    help="Top-K recommendation that is not captured by popularity: train, measure, recommend.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"caged {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def caged(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+) -> None:
+    """Top-K recommendation that is not captured by popularity: train, measure, recommend."""
+
+
+app.command()(train)
+app.command()(evaluate)
+app.command()(recommend)
+app.add_typer(methods.app, name="methods")
+app.add_typer(results.app, name="results")
+
+
+def main() -> None:
+    logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+    try:
+        app()
+    except CagedError as error:
+        if is_verbose():
+            traceback.print_exc()
+        say(f"error: {error}")
+        sys.exit(BAD_INPUT)
+    except Interrupted:
+        say("stopped; continue with caged train --resume and the folder of the run")
+        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt:
+        say("interrupted")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,54 @@
+"""`caged methods`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, print_json, print_table
+from caged.config import OptionInfo, describe
+from caged.experiments.spec import preset_names
+from caged.models import METHODS, entry
+from caged.training import TrainConfig
+
+app = typer.Typer(help="The methods, and every parameter of each.", invoke_without_command=True)
+
+
+@app.callback()
+def methods(ctx: typer.Context, as_json: AsJson = False, verbose: Verbose = False) -> None:
+    """List the methods. `caged methods show NAME` prints every parameter, its default and where it comes from."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if as_json:
+        print_json([{"name": known.name, "title": known.title} for known in METHODS.values()])
+        return
+    print_table(["method", "what it is"], [[known.name, known.title] for known in METHODS.values()])
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="Name of the method.")],
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Print every parameter of a method: default, allowed values, source of the default."""
+    known = entry(name)
+    sections = {"method": describe(known.config)}
+    if known.method(known.config()).stages():
+        sections["train"] = describe(TrainConfig)
+    if as_json:
+        options = {section: [info._asdict() for info in infos] for section, infos in sections.items()}
+        print_json({"name": known.name, "title": known.title, **options, "presets": preset_names()})
+        return
+    rows = [_row(section, info) for section, infos in sections.items() for info in infos]
+    title = f"{known.name}: {known.title}"
+    if not rows:
+        print_table(["method", "parameters"], [[known.name, "none"]], title=title)
+        return
+    print_table(["set with --set", "default", "allowed", "meaning", "source of the default"], rows, title=title)
+
+
+def _row(section: str, info: OptionInfo) -> list[str]:
+    default = "none" if info.default is None else str(info.default)
+    return [f"{section}.{info.name}", default, info.allowed or info.type, info.help, info.source]

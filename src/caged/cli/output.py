@@ -1,0 +1,80 @@
+"""Printing: tables on a terminal, plain text in a pipe, JSON for machines; results on stdout, the rest on stderr."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from caged.files import json_ready
+
+stdout = Console(highlight=False)
+stderr = Console(stderr=True, highlight=False)
+
+
+def _set_verbosity(verbose: bool) -> bool:
+    if verbose:
+        logging.getLogger("caged").setLevel(logging.DEBUG)
+    return verbose
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option("-v", "--verbose", help="More on stderr, and tracebacks of errors.", callback=_set_verbosity),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout instead of a table.")]
+
+
+def is_verbose() -> bool:
+    return logging.getLogger("caged").level == logging.DEBUG
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(json_ready(value), indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+    """A table; the first column is text, the others are aligned to the right where they hold numbers."""
+    numeric = [all(_looks_numeric(row[column]) for row in rows) for column in range(len(headers))]
+    if not stdout.is_terminal:
+        sys.stdout.write(_plain(headers, rows, numeric, title))
+        return
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for header, right in zip(headers, numeric, strict=True):
+        table.add_column(header, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(cell.replace("[", r"\[") for cell in row))
+    stdout.print(table)
+
+
+def say(message: str) -> None:
+    """A line about what is going on, on stderr."""
+    stderr.print(message, markup=False, soft_wrap=True)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A metric as text; undefined is `-`."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def _looks_numeric(cell: str) -> bool:
+    return cell == "-" or cell.replace(",", "").lstrip("+-").replace(".", "", 1).isdigit()
+
+
+def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], title: str | None) -> str:
+    widths = [max(len(row[column]) for row in [headers, *rows]) for column in range(len(headers))]
+
+    def line(cells: Sequence[str]) -> str:
+        aligned = zip(cells, widths, numeric, strict=True)
+        return "  ".join(cell.rjust(w) if right else cell.ljust(w) for cell, w, right in aligned).rstrip()
+
+    return "\n".join([*([f"\n{title}"] if title else []), line(headers), *(line(row) for row in rows)]) + "\n"

@@ -1,0 +1,88 @@
+"""`caged recommend`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import typer
+
+from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
+from caged.data import IdMap
+from caged.errors import ConfigError, unknown
+from caged.experiments.estimators import load
+from caged.files import replacing
+
+UNKNOWN = ("error", "popular", "skip")
+
+
+def recommend(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run or of a saved model.")],
+    users: Annotated[str | None, typer.Option(help="User ids, separated by commas.")] = None,
+    users_file: Annotated[Path | None, typer.Option(help="File with one user id per line.")] = None,
+    all_users: Annotated[bool, typer.Option("--all-users", help="Every user of the training part.")] = False,
+    k: Annotated[int, typer.Option("-k", help="Length of the lists.")] = 20,
+    unknown_users: Annotated[
+        str, typer.Option("--unknown", help="Users that training did not know: error, popular or skip.")
+    ] = "error",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a .parquet or .csv file instead.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Recommend items to users, in the ids of your log; items a user has seen are left out.
+
+    Examples:
+
+      caged recommend runs/first --users 12,57 -k 20
+
+      caged recommend runs/first --all-users -o recs.parquet
+    """
+    if sum((users is not None, users_file is not None, all_users)) != 1:
+        raise ConfigError("say who gets recommendations: exactly one of --users, --users-file and --all-users")
+    if unknown_users not in UNKNOWN:
+        raise ConfigError(unknown("value for --unknown", unknown_users, UNKNOWN))
+    if out is not None and out.suffix not in (".parquet", ".csv"):
+        raise ConfigError(f"output file {out} must end in .parquet or .csv")
+    model = load(run, device=device)
+    wanted = None if all_users else _wanted(users, users_file, model.artefact.train.user_ids)
+    table = model.recommend(wanted, k, unknown=unknown_users)  # type: ignore[arg-type]
+    if out is not None:
+        _write(table, out)
+        say(f"{len(table):,} rows written to {out}")
+    elif as_json:
+        print_json(table.to_pylist())
+    else:
+        rows = [
+            [str(row["user_id"]), str(row["rank"]), str(row["item_id"]), number(row["score"])]
+            for row in table.to_pylist()
+        ]
+        print_table(["user_id", "rank", "item_id", "score"], rows)
+
+
+def _wanted(users: str | None, users_file: Path | None, known: IdMap) -> list[str] | list[int]:
+    if users is not None:
+        texts = [text.strip() for text in users.split(",")]
+    else:
+        assert users_file is not None
+        try:
+            texts = [line.strip() for line in users_file.read_text(encoding="utf-8").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read --users-file {users_file} ({error}); give a UTF-8 text file") from error
+    texts = [text for text in texts if text]
+    if not texts:
+        raise ConfigError("no user id given; list at least one")
+    if known.are_integers and all(text.removeprefix("-").isdecimal() for text in texts):
+        return [int(text) for text in texts]
+    return texts
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        if path.suffix == ".parquet":
+            pq.write_table(table, handle, compression="zstd")
+        else:
+            pa_csv.write_csv(table, handle)

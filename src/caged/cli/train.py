@@ -1,0 +1,120 @@
+"""`caged train`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.metrics_table import print_metrics
+from caged.cli.output import AsJson, Verbose, print_json, say
+from caged.cli.progress import StopOnCtrlC, TrainingProgress
+from caged.errors import ConfigError
+from caged.experiments.run import Recording, RunResult, read_run, resume, start, warnings_of
+from caged.experiments.spec import ExperimentSpec, resolve
+
+
+def train(
+    data: Annotated[
+        str | None,
+        typer.Option(help="Dataset name, log file (.csv, .tsv, .parquet, .txt), or folder with train and test files."),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Method to train; see caged methods.")] = None,
+    preset: Annotated[
+        list[str] | None, typer.Option(help="Named values or a TOML file; repeatable, later wins.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="One value, e.g. method.layers=2 or train.epochs=50; repeatable."),
+    ] = None,
+    protocol: Annotated[
+        str, typer.Option(help="honest (select on validation) or paper (as printed tables).")
+    ] = "honest",
+    seed: Annotated[int, typer.Option(help="Seed of training; the split has its own: data.split_seed.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    threads: Annotated[int | None, typer.Option(help="CPU threads; all cores if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="New folder of the run [default: runs/DATA-METHOD-SEED].")] = None,
+    resume_: Annotated[
+        Path | None, typer.Option("--resume", help="Go on with the run in this folder; takes no other options.")
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Also keep the result as a small JSON below this folder.")] = None,
+    variant: Annotated[str | None, typer.Option(help="Name of a variant of the method, for --record.")] = None,
+    user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
+    item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
+    timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train a method on a log and evaluate it.
+
+    The log is split 7:1:2 per user, the epoch is chosen on the validation part, the test part is read once at the end.
+    Ctrl-C leaves a run that --resume continues, and so does a crash.
+
+    Examples:
+
+      caged train --data log.csv --method lightgcn --out runs/first
+
+      caged train --data ml-1m-caged --method lightgcn --preset movie --set train.epochs=50
+
+      caged train --resume runs/first
+    """
+    recording = Recording(record, variant) if record else None
+    if variant and not record:
+        raise ConfigError("--variant names a record; use it together with --record DIR")
+    if resume_ is not None:
+        if data or method or preset or set_ or out:
+            raise ConfigError(
+                "--resume takes the configuration of the run; leave --data, --method, --set and --out out"
+            )
+        spec = ExperimentSpec.from_json(read_run(resume_)["spec"])
+        folder = resume_
+    else:
+        if data is None or method is None:
+            raise ConfigError("--data and --method are needed (or --resume DIR); see caged train --help")
+        columns = {"user_column": user_column, "item_column": item_column, "rating_column": rating_column}
+        columns |= {"timestamp_column": timestamp_column}
+        spec = resolve(
+            data,
+            method,
+            protocol=protocol,
+            presets=preset or (),
+            overrides=set_ or (),
+            seed=seed,
+            device=device,
+            threads=threads,
+            data={**columns, "min_rating": min_rating},
+        )
+        folder = out or Path("runs") / f"{_stem(data)}-{method}-{seed}"
+    for warning in warnings_of(spec):
+        say(f"warning: {warning}")
+    with TrainingProgress(spec.eval.monitor, quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
+        if resume_ is not None:
+            result = resume(folder, recording=recording, observers=(bar,), stop_requested=stop)
+        else:
+            command = shlex.join(["caged", *sys.argv[1:]])
+            result = start(spec, folder, command=command, recording=recording, observers=(bar,), stop_requested=stop)
+    _report(result, spec, folder, as_json=as_json)
+
+
+def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": result.run})
+        return
+    dataset = result.run["dataset"]
+    merged = dataset["merged_duplicates"]
+    if merged:
+        say(f"{merged:,} duplicate rows were merged")
+    trained = result.run.get("training", {})
+    epochs = f", epoch {trained['best_epoch']} of {trained['epochs']}" if trained.get("epochs") else ""
+    title = f"{spec.method} on {dataset['name']}, protocol {spec.protocol}, seed {spec.seed}{epochs}"
+    print_metrics(result.metrics, spec.eval.k, title)
+    say(f"run folder: {folder}")
+
+
+def _stem(data: str) -> str:
+    return Path(data).resolve().name.partition(".")[0]

@@ -1,0 +1,271 @@
+"""Which columns of a table are users, items, ratings and timestamps, and how their values are checked and converted.
+
+Every error names the file or frame, the column, the first offending data row (counted from 1, a header is not a data
+row) and the value seen there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from caged.data.ids import Array, are_integer_texts, fit_int64, is_text
+from caged.errors import DataError, suggestion
+
+ROLES = ("user", "item", "rating", "timestamp")
+LARGEST_EXACT_FLOAT = 2**53  # above it a float64 no longer tells neighbouring integers apart
+SECONDS_PER_DAY = 86_400
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of a log.
+
+    Ratings and timestamps are optional in the file, unless they were asked for: under another name than the default,
+    or through `named`. `keep` lists further columns to carry along in `Interactions.columns`.
+    """
+
+    user: str = "user_id"
+    item: str = "item_id"
+    rating: str = "rating"
+    timestamp: str = "timestamp"
+    keep: tuple[str, ...] = ()
+    asked_for: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        names = [getattr(self, role) for role in ROLES]
+        for name, uses in Counter(names).items():
+            if uses > 1:
+                roles = " and ".join(role for role in ROLES if getattr(self, role) == name)
+                raise DataError(f"column '{name}' cannot be {roles} at once; name a different column for each")
+
+    def named(self, **names: str | None) -> Columns:
+        """With the columns of some roles named; None leaves a role as it is.
+
+        >>> Columns().named(user="reader", rating=None).user
+        'reader'
+        """
+        given = {role: name for role, name in names.items() if name is not None}
+        return replace(self, **given, asked_for=self.asked_for | frozenset(given))  # type: ignore[arg-type]
+
+    def must_have(self, role: str) -> bool:
+        default = Columns.__dataclass_fields__[role].default
+        return role in {"user", "item"} | self.asked_for or getattr(self, role) != default
+
+    def find(self, found: Sequence[str], where: str, *, hint: str = "") -> list[str]:
+        """The columns to read out of those `found`; missing, misnamed and ambiguous ones are errors."""
+        repeated = [name for name, uses in Counter(found).items() if uses > 1]
+        if repeated:
+            raise DataError(
+                f"{where} has {Counter(found)[repeated[0]]} columns named '{repeated[0]}'; rename or drop the others"
+            )
+        wanted = [getattr(self, role) for role in ROLES if self.must_have(role)]
+        for name in [*wanted, *self.keep]:
+            if name not in found:
+                raise DataError(self._missing(name, found, where, hint))
+        optional = [getattr(self, role) for role in ROLES if not self.must_have(role)]
+        # A column may be kept beside its role; it is still read once.
+        return list(dict.fromkeys([*wanted, *(name for name in optional if name in found), *self.keep]))
+
+    def _missing(self, name: str, found: Sequence[str], where: str, hint: str) -> str:
+        roles = [role for role in ROLES if getattr(self, role) == name]
+        fix = (
+            f"name the right one with --{roles[0]}-column ({roles[0]}_column= in Python)"
+            if roles
+            else "drop it from the columns to keep"
+        )
+        listed = ", ".join(repr(column) for column in found[:20]) + (", ..." if len(found) > 20 else "")
+        return f"{where} has no column '{name}', found: {listed}{hint}; {fix}{suggestion(name, found)}"
+
+
+class Column:
+    """The values of one column with the words that an error about them needs."""
+
+    def __init__(self, values: pa.ChunkedArray | pa.Array, name: str, where: str) -> None:
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        if is_text(values.type):
+            values = values.cast(pa.large_string())
+        self.values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        self.name = name
+        self.where = where
+        if is_text(values.type):
+            self._check_utf8()
+
+    def _check_utf8(self) -> None:
+        try:
+            self.values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"{self.where}: column '{self.name}' is damaged or not UTF-8 ({error}); write the file again"
+            ) from error
+
+    @property
+    def is_text(self) -> bool:
+        return is_text(self.values.type)
+
+    def reject(self, bad: Array, problem: str, fix: str) -> None:
+        """An error for the first row that the mask `bad` marks; `{}` in `problem` stands for the value there."""
+        if bad.any():
+            row = int(bad.argmax())
+            raise self.error(row, problem, fix)
+
+    def error(self, row: int, problem: str, fix: str) -> DataError:
+        seen = self.values[row].as_py()
+        shown = repr(seen if not isinstance(seen, str) or len(seen) <= 40 else seen[:40] + "...")
+        return DataError(f"{self.where}: column '{self.name}' {problem.format(shown)} in data row {row + 1}; {fix}")
+
+    def wrong_type(self, allowed: str) -> DataError:
+        return DataError(
+            f"{self.where}: column '{self.name}' has type {self.values.type}; allowed are {allowed}, convert the column"
+        )
+
+    def reject_missing(self) -> None:
+        missing = self.values.is_null()
+        if self.is_text:
+            missing = pc.or_(missing, pc.fill_null(pc.equal(self.values, ""), True))
+        self.reject(_mask(missing), "is empty", "remove or repair these rows")
+
+
+def ids_of(column: Column) -> pa.Array:
+    """External identifiers, int64 or large_string. Integral floats count as integers (a frame's way with nulls)."""
+    column.reject_missing()
+    values = column.values
+    if column.is_text:
+        return values
+    if pa.types.is_floating(values.type):
+        numbers, whole = _whole_numbers(values)
+        column.reject(
+            ~whole, "is {}, which is no exact integer,", "identifiers must be integers or strings, convert the column"
+        )
+        values = pa.array(numbers.astype(np.int64))
+    elif not pa.types.is_integer(values.type):
+        raise column.wrong_type("integers and strings")
+    return _int64_ids(column, values)
+
+
+def _int64_ids(column: Column, integers: pa.Array) -> pa.Array:
+    if pa.types.is_uint64(integers.type):
+        too_large = _mask(pc.greater(integers, pa.scalar(2**63 - 1, type=pa.uint64())))
+        column.reject(too_large, "is {}, above 2**63 - 1,", "convert the column to strings")
+    integers = integers.cast(pa.int64())
+    column.reject(
+        integers.to_numpy() < 0,
+        "is {}, a negative identifier,",
+        "integer identifiers must be 0 or more, remove these rows or convert the column to strings",
+    )
+    return integers
+
+
+def integers_where_all(column: Column) -> pa.Array:
+    """Text as int64 if every value is a canonical integer, else unchanged: '007' keeps its whole column text."""
+    texts = column.values
+    integral = _mask(are_integer_texts(texts))
+    if not integral.all():
+        return texts
+    column.reject(
+        ~_mask(fit_int64(texts)),
+        "is {}, above 2**63 - 1,",
+        "give these identifiers a letter in front so that they are read as text",
+    )
+    return texts.cast(pa.int64())
+
+
+def ratings_of(column: Column) -> Array:
+    """Finite float64 ratings."""
+    column.reject_missing()
+    values = column.values
+    if column.is_text:
+        values = _parsed(column, pa.float64(), "a number")
+    else:
+        try:
+            values = values.cast(pa.float64(), safe=False)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise column.wrong_type("numbers") from error
+    numbers = values.to_numpy(zero_copy_only=False)
+    column.reject(~np.isfinite(numbers), "is {}", "ratings must be finite numbers, remove or repair these rows")
+    return np.array(numbers)
+
+
+def timestamps_of(column: Column) -> Array:
+    """Int64 timestamps: integers and integral floats as they are; Arrow timestamps and dates, and text that Arrow
+    reads as ISO 8601 (`2024-03-01`, `2024-03-01 12:30:00`, `2024-03-01T12:30:00Z`), as epoch seconds, rounded down.
+    """
+    column.reject_missing()
+    values = _parsed_timestamps(column) if column.is_text else column.values
+    if pa.types.is_timestamp(values.type):
+        ticks = values.cast(pa.int64()).to_numpy()
+        return np.asarray(ticks // TICKS_PER_SECOND[values.type.unit])
+    if pa.types.is_date(values.type):
+        days = values.cast(pa.date32(), safe=False).cast(pa.int32()).cast(pa.int64()).to_numpy()
+        return np.asarray(days * SECONDS_PER_DAY)
+    if pa.types.is_floating(values.type):
+        numbers, whole = _whole_numbers(values)
+        column.reject(~whole, "is {}", "timestamps must be whole numbers (floats up to 2**53), such as epoch seconds")
+        return np.asarray(numbers.astype(np.int64))
+    if not pa.types.is_integer(values.type):
+        raise column.wrong_type("integers, dates and timestamps")
+    try:
+        return np.array(values.cast(pa.int64()).to_numpy())
+    except pa.ArrowInvalid as error:
+        raise column.wrong_type("integers below 2**63") from error
+
+
+def kept_values(column: Column) -> Array:
+    """A further column as numpy has it; text as Python strings."""
+    return np.array(column.values.to_numpy(zero_copy_only=False))
+
+
+def _parsed_timestamps(column: Column) -> pa.Array:
+    forms = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
+    texts = pc.utf8_trim_whitespace(column.values)
+    for form in forms:
+        if _parses(texts, form):
+            return texts.cast(form)
+    # No form fits all of them: the first value that does not look like the first row is the one to show.
+    form = next((form for form in forms[1:] if _parses(texts[:1], form)), pa.timestamp("us"))
+    return _parsed(column, form, "a timestamp in the form of the other rows")
+
+
+def _parsed(column: Column, target: pa.DataType, expected: str) -> pa.Array:
+    texts = pc.utf8_trim_whitespace(column.values)
+    if not _parses(texts, target):
+        raise column.error(_first_unparsable(texts, target), f"is {{}}, not {expected},", "remove or repair these rows")
+    return texts.cast(target)
+
+
+def _parses(texts: pa.Array, target: pa.DataType) -> bool:
+    try:
+        texts.cast(target)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _first_unparsable(texts: pa.Array, target: pa.DataType) -> int:
+    """By halving: `texts[:low]` parses, `texts[:high]` does not."""
+    low, high = 0, len(texts)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _parses(texts[low:middle], target):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _whole_numbers(floats: pa.Array) -> tuple[Array, Array]:
+    """Floats as float64, and which of them are exactly one integer."""
+    numbers = np.asarray(floats.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    return numbers, (np.abs(numbers) <= LARGEST_EXACT_FLOAT) & (np.trunc(numbers) == numbers)
+
+
+def _mask(booleans: Any) -> Array:
+    return np.asarray(booleans.to_numpy(zero_copy_only=False), dtype=bool)

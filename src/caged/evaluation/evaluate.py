@@ -1,0 +1,91 @@
+"""From a scorer to numbers: `evaluate` for a finished model, `make_validator` for the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from caged.data.interactions import Interactions
+from caged.errors import DataError
+from caged.evaluation.keys import MetricKey, list_width
+from caged.evaluation.lists import Lists
+from caged.evaluation.measure import Report, measure
+from caged.evaluation.reference import Reference
+from caged.evaluation.topk import Ranker, Scorer, check_k, top_k
+
+__all__ = ["Evaluation", "Reference", "Report", "evaluate", "make_validator", "measure"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The metrics of a model and the lists they were computed from."""
+
+    report: Report
+    lists: Lists
+
+
+def evaluate(
+    scorer: Scorer,
+    *,
+    train: Interactions,
+    valid: Interactions | None,
+    relevant: Interactions,
+    ks: Sequence[int] = (20,),
+    list_length: int = 100,
+    metrics: Sequence[str] | None = None,
+    device: torch.device | str = "cpu",
+) -> Evaluation:
+    """Rank the whole catalogue for the users with a relevant item and measure the lists.
+
+    The pairs of `train` and, where given, of `valid` are masked: give `valid` when `relevant` is the test part. The
+    lists have `list_length` places, or as many as the metrics need, or the whole catalogue where it is smaller.
+    `metrics` restricts the report to these keys, as in `measure`.
+    """
+    reference = Reference(train, valid, relevant)
+    _check_not_empty(relevant, "evaluated")
+    wanted = list(ks) if metrics is None else [MetricKey.parse(text).k for text in metrics]
+    for k in wanted:
+        check_k(k, reference.item_count)
+    lists = top_k(
+        scorer,
+        reference.relevant_users,
+        max([list_length, *wanted]),
+        masks=reference.seen,
+        device=device,
+    )
+    return Evaluation(measure(lists, reference, ks, metrics=metrics), lists)
+
+
+def make_validator(
+    train: Interactions,
+    valid: Interactions,
+    device: torch.device | str = "cpu",
+    k: int = 20,
+    metrics: Sequence[str] | None = None,
+) -> Callable[[Scorer], dict[str, float]]:
+    """The `validate` callable of the training loop: a scorer in, the metrics on `valid` out, train masked.
+
+    `metrics` are the keys to compute, by default recall and ndcg at `k`. Everything that does not depend on the
+    scores is prepared here, once.
+    """
+    reference = Reference(train, relevant=valid)
+    _check_not_empty(valid, "validation")
+    names = [f"recall@{k}", f"ndcg@{k}"] if metrics is None else list(metrics)
+    keys = [MetricKey.parse(name) for name in names]
+    for key in keys:
+        check_k(key.k, reference.item_count)
+    rank = Ranker(reference.relevant_users, list_width(keys), masks=reference.seen, device=device)
+
+    def validate(scorer: Scorer) -> dict[str, float]:
+        return measure(rank(scorer), reference, metrics=names).metrics
+
+    return validate
+
+
+def _check_not_empty(part: Interactions, name: str) -> None:
+    if len(part) == 0:
+        raise DataError(
+            f"the {name} part has no interactions, so no accuracy can be measured; split the data so that it gets some"
+        )

@@ -1,0 +1,89 @@
+"""`Lists`: recommendation lists of different lengths in one padded table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from caged.data.ids import Array
+from caged.errors import DataError
+
+PADDING = -1
+
+
+class FlatLists(NamedTuple):
+    """One entry per listed item, by (user, rank)."""
+
+    users: Array
+    items: Array
+    ranks: Array  # from 1
+    scores: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """Per user distinct items, best first; shorter lists are padded with -1 on the right.
+
+    `users` are ascending row numbers. A row may be padding throughout: a user for whom nothing is left to recommend.
+
+    >>> lists = Lists.from_flat(np.array([4, 4, 2]), np.array([7, 0, 3]))
+    >>> lists.users.tolist(), lists.items.tolist(), lists.lengths.tolist()
+    ([2, 4], [[3, -1], [7, 0]], [1, 2])
+    """
+
+    users: Array  # int64 (n,)
+    items: Array  # integers (n, width)
+    scores: Array | None = None  # float32 (n, width), -inf on padding
+
+    def __post_init__(self) -> None:
+        if self.items.ndim != 2 or len(self.items) != len(self.users):
+            raise DataError(f"lists of {len(self.users)} users cannot have items of shape {self.items.shape}")
+        if self.scores is not None and self.scores.shape != self.items.shape:
+            raise DataError(f"lists have items of shape {self.items.shape} but scores of {self.scores.shape}")
+        if len(self.users) and (self.users[0] < 0 or bool((self.users[1:] <= self.users[:-1]).any())):
+            raise DataError("lists must be sorted by user row with one list per user; merge and sort them")
+        if self.items.size and self.items.min() < PADDING:
+            raise DataError(f"item rows in lists must be at least 0, or -1 for padding; saw {self.items.min()}")
+        listed = self.items != PADDING
+        if bool((listed[:, 1:] & ~listed[:, :-1]).any()):
+            raise DataError("a list has a gap: padding (-1) may only follow the last item")
+        ascending = np.sort(self.items, axis=1)
+        repeated = (ascending[:, 1:] == ascending[:, :-1]) & (ascending[:, 1:] != PADDING)
+        if bool(repeated.any()):
+            user = self.users[np.flatnonzero(repeated.any(axis=1))[0]]
+            raise DataError(f"the list of user row {user} names an item twice; items of a list must be distinct")
+
+    @classmethod
+    def from_flat(cls, users: Array, items: Array, scores: Array | None = None) -> Lists:
+        """From one entry per listed item; the entries of a user are in rank order, users in any order."""
+        order = np.argsort(users, kind="stable")
+        listed, row, lengths = np.unique(users[order], return_inverse=True, return_counts=True)
+        column = np.arange(len(order)) - (np.cumsum(lengths) - lengths)[row]
+        shape = (len(listed), int(lengths.max(initial=0)))
+        padded = np.full(shape, PADDING, dtype=np.int64)
+        padded[row, column] = items[order]
+        padded_scores = None
+        if scores is not None:
+            padded_scores = np.full(shape, -np.inf, dtype=np.float32)
+            padded_scores[row, column] = scores[order]
+        return cls(listed.astype(np.int64), padded, padded_scores)
+
+    def flat(self) -> FlatLists:
+        """The inverse of `from_flat`."""
+        row, column = np.nonzero(self.items != PADDING)
+        scores = None if self.scores is None else self.scores[row, column]
+        return FlatLists(self.users[row], self.items[row, column], column + 1, scores)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def width(self) -> int:
+        return int(self.items.shape[1])
+
+    @cached_property
+    def lengths(self) -> Array:
+        return np.asarray(np.count_nonzero(self.items != PADDING, axis=1))

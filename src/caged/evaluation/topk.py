@@ -1,0 +1,200 @@
+"""Top-K lists from scores, in blocks of users: mask what was seen, rank the whole catalogue, break ties by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from caged.data.ids import Array
+from caged.data.interactions import Interactions
+from caged.errors import ConfigError, DataError, TrainingError
+from caged.evaluation.lists import PADDING, Lists
+
+SCORE_BLOCK_BYTES = 64 * 2**20  # our choice: large enough to keep a GPU busy, small beside any machine's memory
+_MASKED = float("-inf")
+
+
+class Scorer(Protocol):
+    """Scores of all N items for a block of user rows: int64 (b,) -> floating point (b, N) on the same device.
+
+    The caller masks the result in place, so it must not share memory with anything the scorer keeps; slices and
+    expanded rows are recognised and copied first.
+    """
+
+    def __call__(self, users: Tensor, /) -> Tensor: ...
+
+
+def check_k(k: int, item_count: int) -> None:
+    """A cut-off that a user asked for must lie within the catalogue."""
+    if not 1 <= k <= item_count:
+        raise ConfigError(
+            f"k is {k}; allowed are 1..{item_count}, the number of items in the catalogue: choose another k"
+        )
+
+
+def top_k(
+    scorer: Scorer,
+    users: Array,
+    k: int,
+    *,
+    masks: Sequence[Interactions] = (),
+    block: int | None = None,
+    device: torch.device | str = "cpu",
+) -> Lists:
+    """The k best items of each user row in `users`, without the pairs of `masks`.
+
+    Order: score descending, then smaller row number, also where a tie is cut at the k-th place. A score of -inf
+    means masked, so a user with fewer than k candidates gets a shorter list.
+
+    >>> scores = torch.tensor([[0.5, 0.9, 0.5, 0.9, 0.1]])
+    >>> top_k(lambda users: scores[users], np.array([0]), 3).items.tolist()
+    [[1, 3, 0]]
+    """
+    return Ranker(users, k, masks=masks, block=block, device=device)(scorer)
+
+
+class Ranker:
+    """`top_k` for repeated use on the same users: what is masked stays on the device between calls."""
+
+    def __init__(
+        self,
+        users: Array,
+        k: int,
+        *,
+        masks: Sequence[Interactions] = (),
+        block: int | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        if k < 1:
+            raise ConfigError(f"k is {k}; lists need at least one place")
+        if block is not None and block < 1:
+            raise ConfigError(f"block is {block}; a block needs at least one user")
+        self.users = np.unique(np.asarray(users, dtype=np.int64))
+        self.k = k
+        self.device = torch.device(device)
+        _check_users(self.users, masks)
+        self._seen = [_SeenPairs(part, self.device) for part in masks]
+        self._item_count = masks[0].item_count if masks else None
+        self._block = block
+
+    def __call__(self, scorer: Scorer) -> Lists:
+        if len(self.users) == 0:
+            return Lists(self.users, np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.float32))
+        with torch.no_grad():
+            item_count = self._item_count
+            if item_count is None:
+                item_count = self._scores(scorer, self.users[:1]).shape[1]
+            return self._ranked(scorer, item_count)
+
+    def _ranked(self, scorer: Scorer, item_count: int) -> Lists:
+        width = min(self.k, item_count)
+        items = np.full((len(self.users), width), PADDING, dtype=np.int32)
+        values = np.full((len(self.users), width), _MASKED, dtype=np.float32)
+        if width == 0:
+            return Lists(self.users, items, values)
+        block = self._block or max(1, SCORE_BLOCK_BYTES // (4 * max(item_count, 1)))
+        for start in range(0, len(self.users), block):
+            rows = self.users[start : start + block]
+            scores = self._scores(scorer, rows)
+            if scores.shape != (len(rows), item_count):
+                raise DataError(
+                    f"the scorer returned scores of shape {tuple(scores.shape)} for {len(rows)} users and "
+                    f"{item_count} items; the model and the data do not belong together"
+                )
+            for seen in self._seen:
+                seen.mask(scores, rows)
+            best, best_items = _best(scores, width, rows)
+            best_items = best_items.masked_fill(best == _MASKED, PADDING)
+            items[start : start + block] = best_items.cpu().numpy()
+            values[start : start + block] = best.float().cpu().numpy()
+        return Lists(self.users, items, values)
+
+    def _scores(self, scorer: Scorer, rows: Array) -> Tensor:
+        scores = scorer(torch.from_numpy(rows).to(self.device))
+        return scores.clone() if scores._is_view() else scores
+
+
+class _SeenPairs:
+    """The pairs of one part as CSR, items on the device; offsets also on the host, to know sizes without waiting."""
+
+    def __init__(self, part: Interactions, device: torch.device) -> None:
+        self._offsets = part.user_offsets
+        self._device_offsets = torch.from_numpy(np.asarray(part.user_offsets, dtype=np.int64)).to(device)
+        self._items = torch.from_numpy(part.items.astype(np.int32)).to(device)
+
+    def mask(self, scores: Tensor, rows: Array) -> None:
+        """Set the scores of seen pairs to -inf; row b of `scores` belongs to user `rows[b]`."""
+        total = int((self._offsets[rows + 1] - self._offsets[rows]).sum())
+        users = torch.from_numpy(rows).to(scores.device)
+        start = self._device_offsets[users]
+        count = self._device_offsets[users + 1] - start
+        # Entry j of the block lies at j + (start of its user - entries of the users before), gathered without a loop.
+        shift = start - (count.cumsum(0) - count)
+        block_row = torch.repeat_interleave(count, output_size=total)
+        position = torch.arange(total, device=scores.device) + shift[block_row]
+        scores[block_row, self._items[position].long()] = _MASKED
+
+
+def _check_users(users: Array, masks: Sequence[Interactions]) -> None:
+    if len(users) and users[0] < 0:
+        raise DataError(f"user row {users[0]} is not a row number; rows start at 0 (-1 marks an unknown user)")
+    for part in masks:
+        if part.item_count != masks[0].item_count:
+            raise DataError(
+                f"masked parts have {masks[0].item_count} and {part.item_count} items; parts of one split share "
+                "one catalogue"
+            )
+        if len(users) and users[-1] >= part.user_count:
+            raise DataError(
+                f"user row {users[-1]} is outside the masked interactions; allowed are 0..{part.user_count - 1}"
+            )
+
+
+def _best(scores: Tensor, width: int, rows: Array) -> tuple[Tensor, Tensor]:
+    """Values and columns of the `width` largest scores per row, by (score descending, column ascending).
+
+    `torch.topk` promises no order among equal scores, neither inside the list nor at the cut. One more place than
+    needed shows which rows have a tie; only those are ordered again.
+    """
+    item_count = scores.shape[1]
+    values, items = torch.topk(scores, min(width + 1, item_count), dim=1)
+    _check_numbers(values, rows)
+    equal = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > _MASKED)
+    cut = equal[:, width - 1] if item_count > width else torch.zeros_like(values[:, 0], dtype=torch.bool)
+    values, items = values[:, :width], items[:, :width]
+    tied = equal.any(dim=1).nonzero().squeeze(1)
+    if len(tied):
+        chosen = items[tied].sort(dim=1).values
+        cut_rows = cut[tied].nonzero().squeeze(1)
+        if len(cut_rows):
+            at_cut = tied[cut_rows]
+            chosen[cut_rows] = _first_by_row(scores[at_cut], values[at_cut, -1:], width)
+        chosen_values = scores[tied.unsqueeze(1), chosen] + 0.0  # -0.0 becomes 0.0: equal scores, equal bits
+        order = chosen_values.argsort(dim=1, descending=True, stable=True)
+        items[tied] = chosen.gather(1, order)
+        values[tied] = chosen_values.gather(1, order)
+    return values, items
+
+
+def _first_by_row(scores: Tensor, threshold: Tensor, width: int) -> Tensor:
+    """Per row, ascending: the columns above the threshold, filled up with the first ones equal to it."""
+    above = scores > threshold
+    equal = scores == threshold
+    wanted = width - above.sum(dim=1, keepdim=True)
+    taken = above | (equal & (equal.cumsum(dim=1, dtype=torch.int32) <= wanted))
+    return taken.nonzero()[:, 1].view(-1, width)
+
+
+def _check_numbers(values: Tensor, rows: Array) -> None:
+    # topk ranks NaN above every number, so the first column tells whether a row has one.
+    broken = values[:, :1].isnan().any(dim=1)
+    if bool(broken.any()):
+        user = rows[int(broken.nonzero()[0])]
+        raise TrainingError(
+            f"a score of user row {user} is NaN where a number is needed; the model has diverged or was loaded from "
+            "broken values: lower the learning rate and train again"
+        )

@@ -1,0 +1,1 @@
+"""Experiments: specification, protocols, run folders, records, and the public estimator classes."""

@@ -1,0 +1,119 @@
+"""What is needed to recommend, and nothing more: the model, its identifiers, and what each user has seen.
+
+A folder with `checkpoint.json` (method and configuration), `model.safetensors` (the state of the method) and
+`training_data.safetensors` (identifiers, training pairs, validation pairs). It is the `checkpoint/` of a finished run,
+and what `Recommender.save` writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from caged.config import build, to_dict
+from caged.data import IdMap, Interactions
+from caged.errors import RunError
+from caged.graph import BipartiteGraph
+from caged.models import Method, State, entry
+from caged.seeding import Generators
+from caged.training import Checkpoint, load_checkpoint, save_checkpoint
+from caged.training.checkpoint import load_tensors, save_tensors
+
+DATA_FILE = "training_data.safetensors"
+
+
+@dataclass(frozen=True, eq=False)
+class Artefact:
+    """A trained method with the interactions it was trained and validated on."""
+
+    name: str
+    method: Method[Any]
+    train: Interactions
+    valid: Interactions | None
+    device: torch.device
+
+
+def save_model(folder: Path, name: str, method: Method[Any], progress: dict[str, Any]) -> None:
+    """Store the trained method; the training states before it are dropped."""
+    state = method.state()
+    meta = {
+        "finished": True,
+        "method": name,
+        "config": to_dict(method.config),
+        "scalars": state.scalars,
+        "progress": progress,
+    }
+    save_checkpoint(folder, "model", Checkpoint(dict(state.tensors), meta))
+
+
+def save_training_data(folder: Path, train: Interactions, valid: Interactions | None) -> None:
+    tensors = {
+        **_pack_ids("user_ids", train.user_ids),
+        **_pack_ids("item_ids", train.item_ids),
+        **_pack_pairs("train", train),
+        **(_pack_pairs("valid", valid) if valid is not None else {}),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create {folder}: {error.strerror}; choose a folder that you may write to") from error
+    save_tensors(folder / DATA_FILE, tensors)
+
+
+def load_artefact(folder: Path, device: torch.device) -> Artefact:
+    """From a finished run, its `checkpoint/`, or a folder written by `Recommender.save`."""
+    folder = folder / "checkpoint" if (folder / "checkpoint").is_dir() else folder
+    stored = load_checkpoint(folder)
+    if stored is None:
+        raise RunError(f"{folder} holds no trained model (no checkpoint.json); give the folder of a finished run")
+    if not stored.meta.get("finished"):
+        raise RunError(
+            f"the run in {folder.parent} is not finished; finish it with caged train --resume {folder.parent}"
+        )
+    data = load_tensors(folder / DATA_FILE)
+    user_ids, item_ids = _unpack_ids("user_ids", data), _unpack_ids("item_ids", data)
+    train = _unpack_pairs("train", data, user_ids, item_ids)
+    valid = _unpack_pairs("valid", data, user_ids, item_ids) if "valid.items" in data else None
+    known = entry(stored.meta["method"])
+    method = known.method(build(known.config, stored.meta["config"], "method"))
+    method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
+    method.load_state(State(stored.tensors, stored.meta["scalars"]))
+    return Artefact(known.name, method, train, valid, device)
+
+
+def _pack_ids(name: str, ids: IdMap) -> dict[str, Tensor]:
+    """Integers as they are; text as UTF-8 bytes and offsets."""
+    if ids.are_integers:
+        return {f"{name}.integers": torch.from_numpy(ids.values.to_numpy(zero_copy_only=False).copy())}
+    _, offsets, content = pa.concat_arrays([ids.values]).buffers()  # concat drops any slice offset
+    return {
+        f"{name}.offsets": torch.from_numpy(np.frombuffer(offsets, np.int64)[: len(ids) + 1].copy()),
+        f"{name}.utf8": torch.from_numpy(np.frombuffer(content or b"", np.uint8).copy()),
+    }
+
+
+def _unpack_ids(name: str, data: dict[str, Tensor]) -> IdMap:
+    if f"{name}.integers" in data:
+        return IdMap(pa.array(data[f"{name}.integers"].numpy()))
+    offsets, content = data[f"{name}.offsets"].numpy(), data[f"{name}.utf8"].numpy()
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
+    return IdMap(pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
+
+
+def _pack_pairs(name: str, pairs: Interactions) -> dict[str, Tensor]:
+    return {
+        f"{name}.users": torch.from_numpy(pairs.users.astype(np.int32)),
+        f"{name}.items": torch.from_numpy(pairs.items.astype(np.int32)),
+    }
+
+
+def _unpack_pairs(name: str, data: dict[str, Tensor], user_ids: IdMap, item_ids: IdMap) -> Interactions:
+    users = data[f"{name}.users"].numpy().astype(np.int64)
+    items = data[f"{name}.items"].numpy().astype(np.int64)
+    return Interactions(user_ids, item_ids, users, items)

@@ -1,0 +1,69 @@
+"""Where a run happens: device, versions, hardware."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from caged._version import __version__
+from caged.errors import ConfigError, DeviceError, unknown
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def resolve_device(name: str) -> torch.device:
+    """`auto` is CUDA where there is one; asking for CUDA where there is none is an error."""
+    if name not in DEVICES:
+        raise ConfigError(unknown("device", name, DEVICES))
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise DeviceError("device 'cuda' was asked for but torch sees no CUDA device; use --device cpu or auto")
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+def set_threads(threads: int | None) -> None:
+    if threads is None:
+        return
+    if threads < 1:
+        raise ConfigError(f"threads is {threads}; it must be at least 1, leave it out for all cores")
+    torch.set_num_threads(threads)
+
+
+def versions() -> dict[str, str]:
+    return {
+        "caged": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "pyarrow": pa.__version__,
+    }
+
+
+def hardware(device: torch.device) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count(),
+        "device": device.type,
+    }
+    if device.type == "cuda":
+        properties = torch.cuda.get_device_properties(device)
+        described["gpu"] = properties.name
+        described["gpu_memory_gib"] = round(properties.total_memory / 2**30, 1)
+        described["cuda"] = torch.version.cuda
+    return described
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or "unknown"

@@ -1,0 +1,248 @@
+"""The public classes: a method wrapped into fit / recommend / similar_items / save / load, in external identifiers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import torch
+import torch.nn.functional as F
+
+from caged.config import build, unknown_key
+from caged.data import IdMap, Interactions, carve_validation
+from caged.data.ids import Array
+from caged.errors import ConfigError, DataError
+from caged.evaluation.evaluate import make_validator
+from caged.evaluation.lists import Lists
+from caged.evaluation.tables import recommendations_table
+from caged.evaluation.topk import check_k, top_k
+from caged.experiments.artefact import Artefact, load_artefact, save_model, save_training_data
+from caged.experiments.environment import resolve_device
+from caged.files import make_output_folder
+from caged.graph import BipartiteGraph
+from caged.models import Method, entry
+from caged.seeding import Generators
+from caged.training import Loop, Observer, TrainConfig
+
+logger = logging.getLogger("caged")
+
+Unknown = Literal["error", "popular", "skip"]
+
+
+class Recommender:
+    """A method with its options, ready to fit.
+
+        model = caged.LightGCN(embedding_size=64, epochs=50).fit(split.train, valid=split.valid)
+        recs = model.recommend(["ann", "bob"], k=10)
+
+    Options are those of the method (`caged methods show NAME`) and of training (`learning_rate`, `epochs`, ...), by
+    name. `Recommender("name", ...)` takes any registered method, your own included.
+    """
+
+    method_name: ClassVar[str | None] = None
+
+    def __init__(self, method: str | None = None, *, seed: int = 1, device: str = "auto", **options: Any) -> None:
+        name = method or self.method_name
+        if name is None:
+            raise ConfigError("no method given; use Recommender('lightgcn', ...) or a class such as caged.LightGCN")
+        known = entry(name)
+        own, training = _sorted_options(known.config, options)
+        self.name = name
+        self.config = build(known.config, own, "method")
+        self.train_config = build(TrainConfig, training, "train")
+        self.seed = seed
+        self.device = device
+        self._artefact: Artefact | None = None
+
+    def __repr__(self) -> str:
+        state = f"fitted on {self._artefact.train!r}" if self._artefact else "not fitted"
+        return f"{type(self).__name__}({self.name!r}, {self.config}, {state})"
+
+    # ---------------------------------------------------------------- fitting
+
+    def fit(
+        self,
+        train: Interactions,
+        valid: Interactions | None = None,
+        *,
+        k: int = 20,
+        observers: Sequence[Observer] = (),
+    ) -> Self:
+        """Train on `train`; the epoch is chosen by recall@k on `valid` (carved from train where none is given)."""
+        device = resolve_device(self.device)
+        known = entry(self.name)
+        method: Method[Any] = known.method(self.config)
+        if valid is not None:
+            train, valid = _in_one_catalogue(train, valid)
+        elif method.stages():
+            train, valid = carve_validation(train, seed=self.seed)
+            logger.warning(
+                "no validation part given: 1/8 of the interactions (%d) are held out to choose the epoch", len(valid)
+            )
+        monitor = f"recall@{k}"
+        validate = None
+        if valid is not None:
+            check_k(k, train.item_count)
+            validate = make_validator(train, valid, device=device, k=k, metrics=(monitor,))
+        loop = Loop(
+            method,
+            BipartiteGraph.from_interactions(train, device),
+            self.train_config,
+            Generators(self.seed, device),
+            validate,
+            monitor=monitor,
+            observers=tuple(observers),
+        )
+        loop.run()
+        self._artefact = Artefact(self.name, method, train, valid, device)
+        return self
+
+    @property
+    def artefact(self) -> Artefact:
+        if self._artefact is None:
+            raise ConfigError(f"this {self.name} model is not fitted; call .fit(train, valid=...) first")
+        return self._artefact
+
+    # ---------------------------------------------------------------- recommending
+
+    def recommend(
+        self,
+        user_ids: Any = None,
+        k: int = 20,
+        *,
+        unknown: Unknown = "error",
+        exclude_seen: bool = True,
+    ) -> pa.Table:
+        """Top-k lists as an Arrow table `user_id, item_id, score, rank`; all users where `user_ids` is None.
+
+        A user that training did not know is an error, or gets the most popular items (`unknown="popular"`, score = the
+        number of training users of the item), or is left out (`unknown="skip"`). Rows come by user in row order,
+        unknown users last.
+        """
+        if unknown not in ("error", "popular", "skip"):
+            raise ConfigError(f"unknown is '{unknown}'; allowed: error, popular, skip")
+        fitted = self.artefact
+        check_k(k, fitted.train.item_count)
+        rows, strangers = _known_users(user_ids, fitted.train.user_ids)
+        if len(strangers) and unknown == "error":
+            raise DataError(
+                f"{len(strangers)} of the users asked for are unknown, e.g. {strangers[0].as_py()!r}; "
+                'leave them out, or use unknown="popular" or unknown="skip"'
+            )
+        masks = [part for part in (fitted.train, fitted.valid) if part is not None] if exclude_seen else []
+        lists = top_k(fitted.method.scorer(), rows, k, masks=masks, device=fitted.device)
+        table = recommendations_table(lists, fitted.train.user_ids, fitted.train.item_ids)
+        if len(strangers) and unknown == "popular":
+            table = pa.concat_tables([table, self._popular_table(strangers, k, table.schema)])
+        return table
+
+    def similar_items(self, item_ids: Any, k: int = 10) -> pa.Table:
+        """The k nearest items by cosine of the serving vectors: `item_id, similar_item_id, score, rank`."""
+        fitted = self.artefact
+        check_k(k, fitted.train.item_count - 1)
+        vectors = fitted.method.scorer().vectors
+        if vectors is None or vectors.items.shape[1] == 1:
+            raise ConfigError(f"{self.name} has no item vectors to compare; use a method with embeddings")
+        rows = np.unique(_rows_of_items(item_ids, fitted.train.item_ids))
+        directions = F.normalize(vectors.items, dim=1)
+
+        def cosine(items: torch.Tensor) -> torch.Tensor:
+            scores = directions.index_select(0, items) @ directions.T
+            return scores.scatter_(1, items.unsqueeze(1), float("-inf"))  # an item is not its own neighbour
+
+        with torch.no_grad():
+            lists = top_k(cosine, rows, k, masks=[], device=fitted.device)
+        table = recommendations_table(lists, fitted.train.item_ids, fitted.train.item_ids)
+        return table.rename_columns(["item_id", "similar_item_id", "score", "rank"])
+
+    def _popular_table(self, strangers: pa.Array, k: int, schema: pa.Schema) -> pa.Table:
+        train = self.artefact.train
+        degrees = train.item_degrees
+        best = np.lexsort((np.arange(len(degrees)), -degrees))[:k]
+        lists = Lists(
+            users=np.arange(len(strangers)),
+            items=np.tile(best, (len(strangers), 1)),
+            scores=np.tile(degrees[best].astype(np.float32), (len(strangers), 1)),
+        )
+        table = recommendations_table(lists, IdMap(strangers), train.item_ids)
+        if table.schema.field("user_id").type != schema.field("user_id").type:
+            raise DataError(
+                "the unknown users are named by another type than the known ones; use integers or text for both"
+            )
+        return table
+
+    # ---------------------------------------------------------------- storing
+
+    def save(self, folder: str | Path) -> Path:
+        """Write what is needed to recommend into a new folder."""
+        fitted = self.artefact
+        target = make_output_folder(Path(folder))
+        save_training_data(target, fitted.train, fitted.valid)
+        save_model(target, self.name, fitted.method, {})
+        return target
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str = "auto") -> Recommender:
+        """From `save`, or from the folder of a finished run."""
+        stored = load_artefact(Path(folder), resolve_device(device))
+        chosen = cls if cls.method_name in (None, stored.name) else Recommender
+        model = chosen.__new__(chosen)
+        Recommender.__init__(model, stored.name, device=device)
+        model.config = stored.method.config
+        model._artefact = stored
+        return model
+
+
+class LightGCN(Recommender):
+    method_name = "lightgcn"
+
+
+class MostPopular(Recommender):
+    method_name = "mostpop"
+
+
+def load(folder: str | Path, *, device: str = "auto") -> Recommender:
+    """A fitted model from `Recommender.save` or from the folder of a finished run."""
+    return Recommender.load(folder, device=device)
+
+
+def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the method and options of training; a name that is neither is an error."""
+    of_method = {field.name for field in fields(config)}
+    of_training = {field.name for field in fields(TrainConfig)}
+    for name in options:
+        if name not in of_method | of_training:
+            raise ConfigError(unknown_key(name, sorted(of_method | of_training)))
+    own = {name: value for name, value in options.items() if name in of_method}
+    return own, {name: value for name, value in options.items() if name not in of_method}
+
+
+def _in_one_catalogue(train: Interactions, valid: Interactions) -> tuple[Interactions, Interactions]:
+    """Both parts in the rows of all their users and items."""
+    user_ids = IdMap.union([train.user_ids, valid.user_ids])
+    item_ids = IdMap.union([train.item_ids, valid.item_ids])
+    return train.reindexed(user_ids, item_ids), valid.reindexed(user_ids, item_ids)
+
+
+def _known_users(user_ids: Any, known: IdMap) -> tuple[Array, pa.Array]:
+    """Rows of the known users, ascending, and the distinct identifiers of the others."""
+    if user_ids is None:
+        return np.arange(len(known)), known.values.slice(0, 0)
+    wanted = IdMap.of([user_ids] if isinstance(user_ids, str | int) else user_ids)
+    rows = known.rows(wanted.values)
+    strangers = wanted.values.filter(pa.array(rows < 0))
+    return np.unique(rows[rows >= 0]), strangers
+
+
+def _rows_of_items(item_ids: Any, known: IdMap) -> Array:
+    wanted = IdMap.of([item_ids] if isinstance(item_ids, str | int) else item_ids)
+    rows = known.rows(wanted.values)
+    if bool((rows < 0).any()):
+        example = wanted.values.filter(pa.array(rows < 0))[0].as_py()
+        raise DataError(f"{int((rows < 0).sum())} of the items asked for are unknown, e.g. {example!r}; leave them out")
+    return rows

@@ -1,0 +1,74 @@
+"""Protocols: what an experiment may look at, and when. Every reported number carries the name of its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from caged.data import Development, Split, given_split, split
+from caged.data.interactions import Interactions
+from caged.data.source import Source
+from caged.errors import ConfigError, DataError, unknown
+
+
+@dataclass(frozen=True)
+class Protocol:
+    name: str
+    summary: str
+    warning: str | None
+    catalogue: Literal["occurring", "max_id"]
+    method: Mapping[str, Any] = field(default_factory=dict)  # values it owns; applied where the method has the key
+    train: Mapping[str, Any] = field(default_factory=dict)
+
+
+HONEST = Protocol(
+    name="honest",
+    summary="7:1:2 split; every decision on validation; test read once, after training; standard NDCG",
+    warning=None,
+    catalogue="occurring",
+)
+PAPER = Protocol(
+    name="paper",
+    summary="the released two-file split, 2 layers, per-user sampler, everything selected on the test part",
+    warning="protocol 'paper' selects the epoch on the test part: its numbers are only for comparison with the "
+    "printed tables, not an estimate of quality",
+    catalogue="max_id",
+    method={"layers": 2},
+    train={"sampler": "user_equal"},
+)
+PROTOCOLS = {protocol.name: protocol for protocol in (HONEST, PAPER)}
+
+
+def protocol_named(name: str) -> Protocol:
+    if name not in PROTOCOLS:
+        raise ConfigError(unknown("protocol", name, PROTOCOLS))
+    return PROTOCOLS[name]
+
+
+def split_source(source: Source, protocol: Protocol, seed: int) -> Split:
+    """The split that the protocol prescribes for this source."""
+    if protocol is PAPER:
+        if source.parts is None or "valid" in source.parts or "test" not in source.parts:
+            raise DataError(
+                f"protocol 'paper' needs a released two-file split (train.txt and test.txt), "
+                f"'{source.name}' is not one; use --protocol honest"
+            )
+        return given_split(source.parts, seed=seed, protocol="paper")
+    if source.parts is not None:
+        return given_split(source.parts, seed=seed, protocol="honest")
+    if source.log is None:
+        raise DataError(f"'{source.name}' holds no interactions; give a log file or a folder with parts")
+    return split(source.log, seed=seed)
+
+
+def selection_parts(parts: Split, protocol: Protocol) -> Development:
+    """What training may see: train, and the part that decides. Under `honest` the test part is not among them."""
+    if protocol is PAPER:
+        return Development(parts.train, parts.test)
+    return parts.development()
+
+
+def masked_when_testing(parts: Split) -> Interactions | None:
+    """Interactions beside train that are no candidates when the test part is evaluated."""
+    return parts.valid

@@ -1,0 +1,111 @@
+"""Results kept under version control: one small JSON per run, and archives that carry a tree of them.
+
+    results/<dataset>/<protocol>/<method>[-<variant>]/seed<k>.json
+
+A record is written when a run starts (status `running`) and again when it ends, so failed and lost runs are listed
+too. Tables and figures read these files only.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import tarfile
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from caged.errors import ConfigError, RunError
+from caged.files import replacing, write_bytes, write_json
+
+MAX_RECORD_BYTES = 4 << 20  # a record is a few kilobytes; anything near this is no record
+
+
+def record_path(root: Path, run: dict[str, Any], variant: str | None) -> Path:
+    """Where the record of a run lives."""
+    if variant is not None and not re.fullmatch(r"[A-Za-z0-9._-]+", variant):
+        raise ConfigError(f"variant '{variant}' must consist of letters, digits, '.', '_' and '-'; choose another name")
+    spec = run["spec"]
+    method = f"{spec['method']}-{variant}" if variant else str(spec["method"])
+    return root.joinpath(run["dataset"]["name"], spec["protocol"], method, f"seed{spec['seed']}.json")
+
+
+def write_record(path: Path, run: dict[str, Any], metrics: dict[str, Any] | None) -> None:
+    """What `run.json` and `metrics.json` hold, less paths of this machine."""
+    public = {key: value for key, value in run.items() if key not in ("data_path", "folder")}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create {path.parent}: {error.strerror}; choose another --record folder") from error
+    write_json(path, {**public, **(metrics or {"protocol": run["spec"]["protocol"], "metrics": None})})
+
+
+def pack(root: Path, archive: Path) -> int:
+    """All records below `root` as one .tar.gz; returns their number. Equal records give equal bytes."""
+    if not root.is_dir():
+        raise RunError(f"results folder {root} does not exist; give the folder that --record wrote to")
+    files = sorted(root.rglob("*.json"))
+    if not files:
+        raise RunError(f"{root} holds no records (*.json); train with --record {root} first")
+    with (
+        replacing(archive) as temporary,
+        temporary.open("wb") as raw,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as compressed,  # no name, no date: equal bytes
+        tarfile.open(fileobj=compressed, mode="w") as tar,
+    ):
+        for file in files:
+            content = file.read_bytes()
+            info = tarfile.TarInfo(file.relative_to(root).as_posix())
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return len(files)
+
+
+def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
+    """Place the records of an archive below `root`; returns their number. Nothing is written if any of them is bad."""
+    records = _read_archive(archive)
+    present = [name for name, content in records.items() if _differs(root / name, content)]
+    if present and not overwrite:
+        raise RunError(
+            f"{len(present)} records exist already with other content, e.g. {root / present[0]}; "
+            "use --overwrite to replace them"
+        )
+    for name, content in records.items():
+        target = root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(target, content)
+    return len(records)
+
+
+def _differs(path: Path, content: bytes) -> bool:
+    return path.exists() and path.read_bytes() != content
+
+
+def _read_archive(archive: Path) -> dict[str, bytes]:
+    records = {}
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            for member in tar:
+                records[member.name] = _read_member(archive, tar, member)
+    except FileNotFoundError as error:
+        raise RunError(f"archive {archive} does not exist; give a file made by caged results pack") from error
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise RunError(f"{archive} is not a readable .tar.gz ({error}); pack and copy it again") from error
+    return records
+
+
+def _read_member(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """The content of one record, refusing whatever could land outside the folder or is no record."""
+    path = PurePosixPath(member.name)
+    outside = path.is_absolute() or ".." in path.parts
+    if not member.isfile() or outside or path.suffix != ".json" or member.size > MAX_RECORD_BYTES:
+        raise RunError(f"{archive} holds '{member.name}', which is no record; only relative *.json files are allowed")
+    handle = tar.extractfile(member)
+    assert handle is not None  # a regular file always has content
+    content = handle.read()
+    try:
+        json.loads(content)
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise RunError(f"{archive}: '{member.name}' is not valid JSON ({error}); pack it again") from error
+    return content

@@ -1,0 +1,318 @@
+"""One experiment, from a specification to a run folder; resumable at any moment.
+
+run.json               specification, versions, hardware, fingerprints, timings, status
+history.jsonl          a line per epoch
+metrics.json           protocol and metrics of the test part
+per_user.parquet       the same per user
+recommendations.parquet  user_id, item_id, score, rank
+checkpoint/            see `training.checkpoint` and `experiments.artefact`
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from caged.data import Split, load
+from caged.errors import CagedError, RunError
+from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
+from caged.evaluation.tables import per_user_table, recommendations_table
+from caged.evaluation.topk import check_k
+from caged.experiments import records
+from caged.experiments.artefact import save_model, save_training_data
+from caged.experiments.environment import hardware, resolve_device, set_threads, versions
+from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts, split_source
+from caged.experiments.spec import ExperimentSpec, deviations
+from caged.files import json_ready, make_output_folder, read_json, replacing, write_json, write_text
+from caged.graph import BipartiteGraph
+from caged.models import Method, State, entry
+from caged.seeding import Generators
+from caged.training import Interrupted, Loop, Observer, load_checkpoint
+
+FORMAT = 1  # of run.json
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Where the record of a run goes, and under which name."""
+
+    root: Path
+    variant: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    run: dict[str, Any]
+    metrics: dict[str, float]
+    evaluation: Evaluation
+
+
+class History:
+    """`history.jsonl`: appended per epoch, cut back to the checkpoint on resume."""
+
+    def __init__(self, path: Path, keep: int) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        write_text(path, "".join(lines[:keep]))
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        try:
+            with self.path.open("a", encoding="utf-8") as handle:
+                handle.write(json.dumps(json_ready(record), allow_nan=False) + "\n")
+        except OSError as error:
+            raise RunError(f"could not write {self.path}: {error.strerror}; free space, then resume the run") from error
+
+
+def start(
+    spec: ExperimentSpec,
+    folder: Path,
+    *,
+    command: str = "",
+    recording: Recording | None = None,
+    observers: tuple[Observer, ...] = (),
+    stop_requested: Callable[[], bool] = lambda: False,
+) -> RunResult:
+    """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written."""
+    set_threads(spec.threads)
+    device = resolve_device(spec.device)
+    parts, dataset = _load_split(spec)
+    run: dict[str, Any] = {
+        "format": FORMAT,
+        "status": "running",
+        "command": command,
+        "spec": spec.to_json(),
+        "dataset": dataset,
+        "versions": versions(),
+        "hardware": hardware(device),
+        "threads": torch.get_num_threads(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "resumed": 0,
+        "seconds": {},
+        "data_path": str(Path(spec.source).resolve()) if Path(spec.source).exists() else None,
+    }
+    make_output_folder(folder)
+    return _execute(spec, parts, run, folder, device, recording, observers, stop_requested)
+
+
+def resume(
+    folder: Path,
+    *,
+    recording: Recording | None = None,
+    observers: tuple[Observer, ...] = (),
+    stop_requested: Callable[[], bool] = lambda: False,
+) -> RunResult:
+    """Go on with an interrupted or killed run, from its last checkpoint."""
+    run = read_run(folder)
+    if run["status"] == "finished":
+        raise RunError(f"the run in {folder} is finished already; start a new one with another --out")
+    spec = ExperimentSpec.from_json(run["spec"])
+    torch.set_num_threads(run["threads"])  # another number of threads would add in another order
+    device = resolve_device(run["hardware"]["device"])
+    parts, dataset = _load_split(spec, run["data_path"])
+    if dataset["split_fingerprint"] != run["dataset"]["split_fingerprint"]:
+        raise RunError(f"the data of {folder} changed since the run started; restore it, or start a new run")
+    run["resumed"] += 1
+    run["status"] = "running"
+    run.pop("error", None)
+    return _execute(spec, parts, run, folder, device, recording, observers, stop_requested)
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    if not (folder / "run.json").exists():
+        raise RunError(f"{folder} is not a run folder (it has no run.json); give a folder that caged train wrote")
+    run = read_json(folder / "run.json")
+    if not isinstance(run, dict) or run.get("format") != FORMAT:
+        raise RunError(f"{folder / 'run.json'} has another format than {FORMAT}; use the version that wrote it")
+    return run
+
+
+def load_split_of(folder: Path) -> tuple[ExperimentSpec, Split]:
+    """The specification and the very split of a run, checked by fingerprint."""
+    run = read_run(folder)
+    spec = ExperimentSpec.from_json(run["spec"])
+    parts, dataset = _load_split(spec, run["data_path"])
+    if dataset["split_fingerprint"] != run["dataset"]["split_fingerprint"]:
+        raise RunError(f"the data of {folder} changed since the run; restore it to evaluate the run again")
+    return spec, parts
+
+
+def warnings_of(spec: ExperimentSpec) -> list[str]:
+    """What a user should know before reading the numbers."""
+    protocol = protocol_named(spec.protocol)
+    said = [protocol.warning] if protocol.warning else []
+    changed = deviations(spec)
+    if changed:
+        said.append(f"protocol '{spec.protocol}' is changed by: {', '.join(changed)}")
+    return said
+
+
+def evaluate_test(
+    method: Method[Any], parts: Split, ks: tuple[int, ...], list_length: int, device: torch.device
+) -> Evaluation:
+    """The one reading of the test part."""
+    if parts.test is None:
+        raise RunError("this split has no test part; give one, or use a log that can be split")
+    return evaluate(
+        method.scorer(),
+        train=parts.train,
+        valid=masked_when_testing(parts),
+        relevant=parts.test,
+        ks=ks,
+        list_length=list_length,
+        device=device,
+    )
+
+
+def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, dict[str, Any]]:
+    protocol = protocol_named(spec.protocol)
+    source = load(
+        path or spec.source,
+        columns=spec.data.columns(),
+        min_rating=spec.data.min_rating,
+        catalogue=protocol.catalogue,
+    )
+    parts = split_source(source, protocol, spec.data.split_seed)
+    for k in spec.eval.k:
+        check_k(k, parts.train.item_count)
+    given = [source.log] if source.log is not None else list((source.parts or {}).values())
+    return parts, {
+        "name": source.name,
+        "users": parts.train.user_count,
+        "items": parts.train.item_count,
+        "merged_duplicates": sum(part.merged for part in given),
+        "split": {"kind": parts.kind, "parameters": dict(parts.parameters), "notes": dict(parts.notes)},
+        "interactions": {name: len(part) for name, part in parts.parts.items()},
+        "fingerprints": {name: part.fingerprint for name, part in parts.parts.items()},
+        "split_fingerprint": parts.fingerprint,
+    }
+
+
+def _execute(
+    spec: ExperimentSpec,
+    parts: Split,
+    run: dict[str, Any],
+    folder: Path,
+    device: torch.device,
+    recording: Recording | None,
+    observers: tuple[Observer, ...],
+    stop_requested: Callable[[], bool],
+) -> RunResult:
+    record = records.record_path(recording.root, run, recording.variant) if recording else None
+    with _status(folder, run, record):
+        method = _train(spec, parts, run, folder, device, observers, stop_requested)
+        begun = time.perf_counter()
+        evaluation = evaluate_test(method, parts, spec.eval.k, spec.eval.list_length, device)
+        run["seconds"]["evaluate"] = time.perf_counter() - begun
+        _write_results(folder, spec, parts, evaluation)
+        run["status"] = "finished"
+    metrics = {"protocol": spec.protocol, "metrics": evaluation.report.metrics}
+    if record is not None:
+        records.write_record(record, run, metrics)
+    return RunResult(run, evaluation.report.metrics, evaluation)
+
+
+@contextmanager
+def _status(folder: Path, run: dict[str, Any], record: Path | None) -> Any:
+    """Keep `run.json` and the record true, whatever happens in between."""
+
+    def store() -> None:
+        write_json(folder / "run.json", run)
+        if record is not None and run["status"] != "finished":
+            records.write_record(record, run, None)
+
+    begun = time.perf_counter()
+    spent_before = run["seconds"].get("total", 0.0)
+    store()
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt):
+        run["status"] = "interrupted"
+        raise
+    except CagedError as error:
+        run["status"], run["error"] = "failed", str(error)
+        raise
+    except Exception as error:
+        run["status"], run["error"] = "failed", f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        run["seconds"]["total"] = spent_before + time.perf_counter() - begun
+        run["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+        store()
+
+
+def _train(
+    spec: ExperimentSpec,
+    parts: Split,
+    run: dict[str, Any],
+    folder: Path,
+    device: torch.device,
+    observers: tuple[Observer, ...],
+    stop_requested: Callable[[], bool],
+) -> Method[Any]:
+    """The trained method, its best state restored. Only train and the deciding part get this far."""
+    begun = time.perf_counter()
+    chosen = selection_parts(parts, protocol_named(spec.protocol))
+    known = entry(spec.method)
+    method = known.method(spec.config)
+    graph = BipartiteGraph.from_interactions(chosen.train, device)
+    generators = Generators(spec.seed, device)
+    checkpoints = folder / "checkpoint"
+    stored = load_checkpoint(checkpoints)
+    if stored is not None and stored.meta["finished"]:  # killed between training and evaluation
+        method.prepare(graph, generators)
+        method.load_state(State(stored.tensors, stored.meta["scalars"]))
+        return method
+    save_training_data(checkpoints, parts.train, parts.valid)
+    history = History(folder / "history.jsonl", stored.meta["progress"]["epochs_in_total"] if stored else 0)
+    validate = None
+    if chosen.valid is not None:
+        metrics = (spec.eval.monitor, f"ndcg@{spec.eval.k[0]}")
+        validate = make_validator(chosen.train, chosen.valid, device=device, k=spec.eval.k[0], metrics=metrics)
+    loop = Loop(
+        method,
+        graph,
+        spec.train,
+        generators,
+        validate,
+        monitor=spec.eval.monitor,
+        folder=checkpoints,
+        observers=(history, *observers),
+        stop_requested=stop_requested,
+    )
+    progress = loop.run()
+    summary = {"epochs": progress.epochs_in_total, "best_epoch": progress.stopping.best_epoch}
+    save_model(checkpoints, known.name, method, {**summary, "best": asdict(progress.stopping)["best"]})
+    run["training"] = {**summary, "best_validation": progress.stopping.best, "monitor": spec.eval.monitor}
+    run["seconds"]["train"] = run["seconds"].get("train", 0.0) + time.perf_counter() - begun
+    return method
+
+
+def _write_results(folder: Path, spec: ExperimentSpec, parts: Split, evaluation: Evaluation) -> None:
+    report = evaluation.report
+    user_ids, item_ids = parts.train.user_ids, parts.train.item_ids
+    _write_parquet(folder / "recommendations.parquet", recommendations_table(evaluation.lists, user_ids, item_ids))
+    _write_parquet(folder / "per_user.parquet", per_user_table(report, user_ids))
+    write_json(
+        folder / "metrics.json",
+        {
+            "protocol": spec.protocol,
+            "metrics": report.metrics,
+            "users": report.users_per_metric,
+            "counts": report.counts,
+        },
+    )
+
+
+def _write_parquet(path: Path, table: pa.Table) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        pq.write_table(table, handle, compression="zstd")

@@ -1,0 +1,204 @@
+"""`ExperimentSpec`: one resolved experiment, everything that its outcome depends on."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from caged.config import build, option, parse_override, to_dict, unknown_key
+from caged.data import Columns
+from caged.errors import ConfigError, unknown
+from caged.experiments.protocols import Protocol, protocol_named
+from caged.models import METHODS, entry
+from caged.training import TrainConfig
+
+SECTIONS = ("data", "method", "train", "eval")
+PRESET_SECTIONS = ("train", "backbone", "methods")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    user_column: str | None = option(None, "name of the user column; none: user_id")
+    item_column: str | None = option(None, "name of the item column; none: item_id")
+    rating_column: str | None = option(None, "name of the rating column; none: rating, if there")
+    timestamp_column: str | None = option(None, "name of the time column; none: timestamp, if there")
+    min_rating: float | None = option(None, "keep only interactions rated at least this")
+    split_seed: int = option(1, "seed of the split, apart from the seed of training", minimum=0)
+
+    def columns(self) -> Columns:
+        return Columns().named(
+            user=self.user_column,
+            item=self.item_column,
+            rating=self.rating_column,
+            timestamp=self.timestamp_column,
+        )
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    k: tuple[int, ...] = option(
+        (20,), "list lengths of the metrics; the first one decides the epoch", source="CAGED paper", minimum=1
+    )
+    list_length: int = option(100, "length of the stored lists", source="ndcg_hits100 needs 100", minimum=1)
+
+    @property
+    def monitor(self) -> str:
+        return f"recall@{self.k[0]}"
+
+
+@dataclass(frozen=True)
+class ExperimentSpec:
+    source: str  # as the user wrote it: a dataset name, a file or a folder
+    method: str
+    protocol: str
+    seed: int
+    device: str  # auto | cpu | cuda
+    data: DataConfig
+    config: Any  # the method's configuration
+    train: TrainConfig
+    eval: EvalConfig
+    presets: tuple[str, ...] = ()
+    threads: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "method": self.method,
+            "protocol": self.protocol,
+            "seed": self.seed,
+            "device": self.device,
+            "threads": self.threads,
+            "presets": list(self.presets),
+            "config": {
+                "data": to_dict(self.data),
+                "method": to_dict(self.config),
+                "train": to_dict(self.train),
+                "eval": to_dict(self.eval),
+            },
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> ExperimentSpec:
+        config = values["config"]
+        return cls(
+            source=values["source"],
+            method=values["method"],
+            protocol=values["protocol"],
+            seed=values["seed"],
+            device=values["device"],
+            data=build(DataConfig, config["data"], "data"),
+            config=build(entry(values["method"]).config, config["method"], "method"),
+            train=build(TrainConfig, config["train"], "train"),
+            eval=build(EvalConfig, config["eval"], "eval"),
+            presets=tuple(values["presets"]),
+            threads=values["threads"],
+        )
+
+
+def resolve(
+    source: str,
+    method: str,
+    *,
+    protocol: str = "honest",
+    presets: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+    seed: int = 1,
+    device: str = "auto",
+    threads: int | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> ExperimentSpec:
+    """Defaults, then presets in order, then what the protocol owns, then explicit overrides."""
+    method_entry = entry(method)
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for name in presets:
+        for section, chosen in read_preset(name, method).items():
+            values[section].update(chosen)
+    _apply_protocol(values, protocol_named(protocol), method_entry.config)
+    values["data"].update({key: value for key, value in (data or {}).items() if value is not None})
+    for text in overrides:
+        section, key, value = parse_override(text)
+        if section not in SECTIONS:
+            raise ConfigError(unknown("section", section, SECTIONS) + f" (in --set {text})")
+        values[section][key] = value
+    return ExperimentSpec(
+        source=source,
+        method=method,
+        protocol=protocol,
+        seed=_checked_seed(seed),
+        device=device,
+        data=build(DataConfig, values["data"], "data"),
+        config=build(method_entry.config, values["method"], "method"),
+        train=build(TrainConfig, values["train"], "train"),
+        eval=build(EvalConfig, values["eval"], "eval"),
+        presets=tuple(presets),
+        threads=threads,
+    )
+
+
+def deviations(spec: ExperimentSpec) -> list[str]:
+    """Values that the protocol owns and that were set otherwise: said aloud, since they change what is compared."""
+    protocol = protocol_named(spec.protocol)
+    owned = [("method", spec.config, protocol.method), ("train", spec.train, protocol.train)]
+    return [
+        f"{section}.{key}={getattr(config, key)} instead of {value}"
+        for section, config, mapping in owned
+        for key, value in mapping.items()
+        if hasattr(config, key) and getattr(config, key) != value
+    ]
+
+
+def preset_names() -> list[str]:
+    folder = resources.files("caged.experiments") / "presets"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
+    """What a preset sets for `method`: `[train]`, `[backbone]` where the method has such keys, `[methods.<method>]`.
+
+    `name` is one of the built-in presets or a path to a TOML file of the same form.
+    """
+    text = _preset_text(name)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"preset '{name}' is not valid TOML ({error}); correct the file") from error
+    for section in values:
+        if section not in PRESET_SECTIONS:
+            raise ConfigError(unknown(f"section in preset '{name}'", section, PRESET_SECTIONS))
+    for other in values.get("methods", {}):
+        if other not in METHODS:
+            raise ConfigError(unknown(f"method in preset '{name}'", other, METHODS))
+    known = {field.name for field in fields(entry(method).config)}
+    backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
+    own = values.get("methods", {}).get(method, {})
+    for key in own:
+        if key not in known:
+            raise ConfigError(unknown_key(f"methods.{method}.{key}", sorted(known)))
+    return {"train": values.get("train", {}), "method": {**backbone, **own}}
+
+
+def _preset_text(name: str) -> str:
+    if name.endswith(".toml"):
+        try:
+            return Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read preset file {name} ({error}); give a readable TOML file") from error
+    if name not in preset_names():
+        raise ConfigError(unknown("preset", name, preset_names()))
+    return (resources.files("caged.experiments") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _apply_protocol(values: dict[str, dict[str, Any]], protocol: Protocol, config: type[Any]) -> None:
+    known = {field.name for field in fields(config)}
+    values["method"].update({key: value for key, value in protocol.method.items() if key in known})
+    values["train"].update(protocol.train)
+
+
+def _checked_seed(seed: int) -> int:
+    if not 0 <= seed < 2**63:
+        raise ConfigError(f"seed is {seed}; it must be between 0 and 2^63 - 1, choose another")
+    return seed

@@ -1,0 +1,154 @@
+"""Training triples (user, positive, negative), a whole epoch at a time, on the graph's device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from caged.errors import ConfigError, DataError, unknown
+from caged.graph.bipartite import BipartiteGraph
+
+
+class Batch(NamedTuple):
+    """B triples. `weight` is 1/count on the `count` real triples and 0 on padding: it turns sums into means."""
+
+    users: Tensor  # (B,)
+    positives: Tensor  # (B,)
+    negatives: Tensor  # (B,)
+    weight: Tensor  # (B,) float32, sums to 1
+
+
+@dataclass(frozen=True, eq=False)
+class Epoch:
+    """All batches of an epoch: every tensor has shape (steps, B)."""
+
+    users: Tensor
+    positives: Tensor
+    negatives: Tensor
+    weight: Tensor
+
+    def __iter__(self) -> Iterator[Batch]:
+        for step in range(len(self.users)):
+            yield Batch(self.users[step], self.positives[step], self.negatives[step], self.weight[step])
+
+
+class Sampler:
+    """Draws epochs of triples.
+
+    kind:
+        `interaction`   every interaction once, in random order (the textbook reading of BPR training);
+        `user_uniform`  as many triples, each with a uniform user and a uniform positive of that user;
+        `user_equal`    floor(E / M) positives per user, with replacement (what the released CAGED code runs).
+    The last two over-weight users with few interactions relative to the first.
+
+    Negatives are uniform over the items that the user has not interacted with in training. A user who owns the whole
+    catalogue has none: these users are left out of every batch and counted in `excluded_users`.
+    """
+
+    def __init__(self, graph: BipartiteGraph, batch_size: int, kind: str = "interaction") -> None:
+        if kind not in SAMPLERS:
+            raise ConfigError(unknown("sampler", kind, SAMPLERS))
+        self.graph = graph
+        self.batch_size = batch_size
+        self.kind = kind
+        degrees = graph.user_degrees.long()
+        can_learn = (degrees > 0) & (degrees < graph.item_count)
+        self.eligible_users = can_learn.nonzero().squeeze(1)
+        self.eligible_edges = can_learn.index_select(0, graph.users).nonzero().squeeze(1)
+        self.excluded_users = int((degrees >= graph.item_count).sum())
+        if len(self.eligible_users) == 0:
+            raise DataError(
+                f"all {self.excluded_users} users interacted with all {graph.item_count} items; "
+                "a ranking needs items that a user has not seen, add items or remove interactions"
+            )
+        self._degrees = degrees
+        self._first_edge = graph.user_offsets.long()
+        # Sorted array of (user, item - position within the user's row); see _draw_negatives.
+        edge = torch.arange(graph.edge_count, device=graph.device)
+        rank_in_row = edge - self._first_edge.index_select(0, graph.users)
+        self._gap_keys = graph.users.long() * graph.item_count + (graph.items.long() - rank_in_row)
+
+    @property
+    def triples(self) -> int:
+        """Real triples per epoch."""
+        users, edges = len(self.eligible_users), len(self.eligible_edges)
+        return edges // users * users if self.kind == "user_equal" else edges
+
+    @property
+    def steps(self) -> int:
+        return -(-self.triples // self.batch_size)
+
+    def epoch(self, generator: Generator) -> Epoch:
+        edges = SAMPLERS[self.kind](self, generator)
+        users = self.graph.users.index_select(0, edges)
+        positives = self.graph.items.index_select(0, edges)
+        negatives = self._draw_negatives(users, generator)
+        # Drawing in row order keeps the binary search in cache; shuffling comes last.
+        order = torch.randperm(len(edges), generator=generator, device=edges.device)
+        padding = self.steps * self.batch_size - len(edges)
+        order = torch.nn.functional.pad(order, (0, padding))
+
+        def batches(values: Tensor) -> Tensor:
+            return values.index_select(0, order).view(self.steps, self.batch_size)
+
+        return Epoch(batches(users), batches(positives), batches(negatives), self._weights(padding))
+
+    def _weights(self, padding: int) -> Tensor:
+        weight = torch.full((self.steps, self.batch_size), 1.0 / self.batch_size, device=self.graph.device)
+        if padding:
+            count = self.batch_size - padding
+            weight[-1, :count] = 1.0 / count
+            weight[-1, count:] = 0.0
+        return weight
+
+    def _draw_negatives(self, users: Tensor, generator: Generator) -> Tensor:
+        """The r-th item that the user does not own, r uniform: exact, no rejection, one binary search.
+
+        With the user's items n_0 < n_1 < ..., the r-th free item is r + #{j : n_j - j <= r}. n_j - j never decreases
+        along a row, so (user, n_j - j) is one sorted array for all users.
+        """
+        users = users.long()
+        free = self.graph.item_count - self._degrees.index_select(0, users)
+        r = _uniform_below(free, generator)
+        keys = users * self.graph.item_count + r
+        owned_below = torch.searchsorted(self._gap_keys, keys, right=True) - self._first_edge.index_select(0, users)
+        return (r + owned_below).to(self.graph.items.dtype)
+
+
+def _uniform_below(bound: Tensor, generator: Generator) -> Tensor:
+    """Integers uniform in [0, bound), from 53 random bits each."""
+    draw = torch.rand(bound.shape, generator=generator, device=bound.device, dtype=torch.float64)
+    return torch.minimum((draw * bound).long(), bound - 1)
+
+
+def _every_edge(sampler: Sampler, generator: Generator) -> Tensor:
+    return sampler.eligible_edges
+
+
+def _edge_of(sampler: Sampler, users: Tensor, generator: Generator) -> Tensor:
+    """A uniform interaction of each user."""
+    offset = _uniform_below(sampler._degrees.index_select(0, users), generator)
+    return sampler._first_edge.index_select(0, users) + offset
+
+
+def _uniform_users(sampler: Sampler, generator: Generator) -> Tensor:
+    pick = torch.randint(
+        len(sampler.eligible_users), (sampler.triples,), generator=generator, device=sampler.graph.device
+    )
+    return _edge_of(sampler, sampler.eligible_users.index_select(0, pick), generator)
+
+
+def _equal_users(sampler: Sampler, generator: Generator) -> Tensor:
+    per_user = sampler.triples // len(sampler.eligible_users)
+    return _edge_of(sampler, sampler.eligible_users.repeat_interleave(per_user), generator)
+
+
+SAMPLERS: dict[str, Callable[[Sampler, Generator], Tensor]] = {
+    "interaction": _every_edge,
+    "user_uniform": _uniform_users,
+    "user_equal": _equal_users,
+}

@@ -1,0 +1,30 @@
+"""Methods: one file each, behind one contract and one registry."""
+
+from caged.models.base import (
+    DotScorer,
+    EpochContext,
+    Losses,
+    Method,
+    ParamGroup,
+    Scorer,
+    Stage,
+    State,
+    Vectors,
+)
+from caged.models.registry import METHODS, Entry, entry, register
+
+__all__ = [
+    "METHODS",
+    "DotScorer",
+    "Entry",
+    "EpochContext",
+    "Losses",
+    "Method",
+    "ParamGroup",
+    "Scorer",
+    "Stage",
+    "State",
+    "Vectors",
+    "entry",
+    "register",
+]

@@ -1,0 +1,146 @@
+"""The contract between a method and everything around it. `docs/architecture.md` shows how each method fits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from caged.graph import Batch, BipartiteGraph
+from caged.seeding import Generators
+
+ParamGroup = dict[str, Any]
+Metrics = Mapping[str, float]
+
+
+class Vectors(NamedTuple):
+    """Serving vectors: the score of (u, i) is users[u] . items[i]."""
+
+    users: Tensor  # (M, width)
+    items: Tensor  # (N, width)
+
+
+class Scorer(Protocol):
+    """Scores of all items for a block of users, in evaluation mode."""
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """The vectors behind the scores, or None where the score is no dot product."""
+
+    def __call__(self, users: Tensor) -> Tensor:
+        """(b,) user rows -> (b, N) scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class DotScorer:
+    vectors: Vectors
+
+    def __call__(self, users: Tensor) -> Tensor:
+        return self.vectors.users.index_select(0, users) @ self.vectors.items.T
+
+
+class Stage(NamedTuple):
+    """One phase of training with its own best epoch; `None` means: what the training configuration says."""
+
+    name: str
+    epochs: int | None = None
+    sampler: str | None = None
+    fresh_optimizer: bool = False
+
+
+class Losses(NamedTuple):
+    """What is minimised, and the named parts of it that are worth a line in the history."""
+
+    total: Tensor
+    parts: Mapping[str, Tensor]
+
+
+class State(NamedTuple):
+    """Everything that a method must remember: tensors, and scalars that JSON can hold."""
+
+    tensors: dict[str, Tensor]
+    scalars: dict[str, Any]
+
+    def clone(self) -> State:
+        return State({name: value.detach().clone() for name, value in self.tensors.items()}, dict(self.scalars))
+
+
+@dataclass
+class EpochContext:
+    """What a hook may know. `validate` returns numbers; the validation part itself stays out of reach."""
+
+    stage: str
+    epoch: int  # from 1, within the stage; 0 in `finish`
+    steps: int  # batches per epoch
+    validate: Callable[[Scorer], Metrics] | None
+    improved: bool = False  # strictly better than every earlier validation of this stage
+    metrics: Metrics | None = None  # validation of this epoch, None if it was not validated
+    log: dict[str, Any] = field(default_factory=dict)  # diagnostics for this epoch's history line
+
+
+ConfigT = TypeVar("ConfigT")
+
+
+class Method(ABC, Generic[ConfigT]):
+    """A recommender. Iterative methods implement `parameters` and `loss`, closed-form ones `fit_closed_form`.
+
+    Hooks without a body below do nothing by default; all that a method remembers goes through `state`.
+    """
+
+    def __init__(self, config: ConfigT) -> None:
+        self.config = config
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Phases of training; an empty tuple means a closed form."""
+        return (Stage("train"),)
+
+    @abstractmethod
+    def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
+        """Allocate every buffer on `graph.device`; draw initial values from named generators."""
+
+    def fit_closed_form(self) -> None:
+        """Compute the model in one go. Called once, if `stages()` is empty."""
+
+    def parameters(self, stage: Stage) -> list[ParamGroup]:
+        """Parameter groups that the loop's optimiser updates in this stage."""
+        return []
+
+    def begin_epoch(self, ctx: EpochContext) -> None:
+        """Before the first batch of an epoch."""
+
+    def loss(self, batch: Batch) -> Losses:
+        """The loss of one batch: fixed shapes, no host synchronisation, randomness from registered generators."""
+        raise TypeError(f"{type(self).__name__} has training stages but no loss")
+
+    def end_epoch(self, ctx: EpochContext) -> None:
+        """After validation and snapshot of an epoch."""
+
+    def finish(self, ctx: EpochContext) -> None:
+        """Once, after training, with the best state restored."""
+
+    @abstractmethod
+    def scorer(self) -> Scorer:
+        """The model as it would recommend now."""
+
+    def capture_key(self) -> Hashable:
+        """Whatever the recorded form of a training step depends on; a change asks for a new recording."""
+        return None
+
+    @abstractmethod
+    def state(self) -> State:
+        """References to everything that training changes, inner optimisers and edge weights included."""
+
+    def load_state(self, state: State) -> None:
+        """Copy a state back, in place: other objects may hold the same buffers."""
+        mine = self.state()
+        with torch.no_grad():
+            for name, value in mine.tensors.items():
+                value.copy_(state.tensors[name])
+        self.load_scalars(state.scalars)
+
+    def load_scalars(self, scalars: Mapping[str, Any]) -> None:
+        """Take back the scalars of `state()`."""

@@ -1,0 +1,70 @@
+"""The LightGCN encoder: two trainable tables, propagated over the graph. Methods hold one; none inherits it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
+from caged.models.base import Vectors
+from caged.seeding import Generators
+
+
+class Triples(NamedTuple):
+    """Rows of a batch: users u, positives i, negatives j."""
+
+    users: Tensor  # (B, K)
+    positives: Tensor  # (B, K)
+    negatives: Tensor  # (B, K)
+
+
+class LightGCNEncoder:
+    """E = sum_l a_l W^l E0, with trainable E0 = (user table, item table), edge weights W and layer weights a."""
+
+    def __init__(
+        self,
+        graph: BipartiteGraph,
+        weights: EdgeWeights,
+        *,
+        embedding_size: int,
+        layer_weights: Sequence[float],
+        generators: Generators,
+        init_scale: float = 0.1,
+    ) -> None:
+        self.graph = graph
+        self.weights = weights
+        self.layer_weights = tuple(layer_weights)
+        draw = generators.on_host("init")  # the same start on every device
+
+        def table(rows: int) -> nn.Parameter:
+            values = torch.empty(rows, embedding_size).normal_(0.0, init_scale, generator=draw)
+            return nn.Parameter(values.to(graph.device))
+
+        self.users = table(graph.user_count)
+        self.items = table(graph.item_count)
+
+    def __call__(self) -> Vectors:
+        """Propagated user and item vectors."""
+        return Vectors(*propagate(self.graph, self.weights, Tables(self.users, self.items), self.layer_weights))
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return [self.users, self.items]
+
+    def state(self) -> dict[str, Tensor]:
+        return {"users": self.users.data, "items": self.items.data}
+
+
+def gather(vectors: Vectors | LightGCNEncoder, batch: Batch) -> Triples:
+    """The rows of a batch, from propagated vectors or from the encoder's layer-0 tables."""
+    items = vectors.items.index_select(0, torch.cat((batch.positives, batch.negatives)))
+    positives, negatives = items.chunk(2)
+    return Triples(vectors.users.index_select(0, batch.users), positives, negatives)
+
+
+def scores(rows: Triples) -> tuple[Tensor, Tensor]:
+    """s_ui and s_uj of a batch."""
+    return (rows.users * rows.positives).sum(1), (rows.users * rows.negatives).sum(1)

@@ -1,0 +1,257 @@
+"""The one training loop. Epoch order: train, validate, snapshot if best, `end_epoch`, checkpoint.
+
+The loop is given a graph of the training part and a `validate` callable that returns numbers. It has no handle on a
+test part and cannot get one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from caged.config import option
+from caged.errors import TrainingError
+from caged.graph import SAMPLERS, BipartiteGraph, Sampler
+from caged.models.base import EpochContext, Method, Metrics, Scorer, Stage, State
+from caged.seeding import Generators
+from caged.training import checkpoint as files
+from caged.training.checkpoint import Checkpoint
+from caged.training.stopping import EarlyStopping
+
+Validate = Callable[[Scorer], Metrics]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    learning_rate: float = option(1e-3, "Adam's step size", source="LightGCN paper, section 4.1.2", above=0)
+    batch_size: int = option(2048, "triples per step", source="CAGED paper, section 4.1", minimum=1)
+    epochs: int = option(1000, "most epochs per stage", source="LightGCN paper, section 4.1.2", minimum=1)
+    patience: int | None = option(
+        20, "validations in a row without improvement that end a stage; none: never", minimum=1
+    )
+    validate_every: int = option(1, "epochs between validations", minimum=1)
+    sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
+    checkpoint_seconds: float = option(30.0, "seconds between checkpoints; 0: after every epoch", minimum=0)
+
+
+class Observer(Protocol):
+    """Whoever watches: progress on a terminal, the history file, a test."""
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """One finished epoch, as it goes into the history."""
+
+
+@dataclass
+class Progress:
+    """Where training stands; with the tensors beside it, all that a resumed run needs."""
+
+    stage: int = 0
+    epoch: int = 0  # finished epochs of the stage
+    stopping: EarlyStopping = field(default_factory=lambda: EarlyStopping(None))
+    best_scalars: dict[str, Any] | None = None
+    epochs_in_total: int = 0
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """Training was asked to stop and left a checkpoint behind."""
+
+
+@dataclass
+class Loop:
+    """Trains `method` on `graph`. `folder` is where checkpoints go; None keeps nothing on disk."""
+
+    method: Method[Any]
+    graph: BipartiteGraph
+    config: TrainConfig
+    generators: Generators
+    validate: Validate | None
+    monitor: str = "recall@20"
+    folder: Path | None = None
+    observers: tuple[Observer, ...] = ()
+    stop_requested: Callable[[], bool] = lambda: False
+
+    def run(self) -> Progress:
+        """Train from scratch or from the checkpoint in `folder`; on return the method holds its best state."""
+        self.method.prepare(self.graph, self.generators)
+        stages = self.method.stages()
+        self.progress = Progress(stopping=EarlyStopping(self.config.patience))
+        self.best: State | None = None
+        self.optimizer: torch.optim.Optimizer | None = None
+        if not stages:
+            self.method.fit_closed_form()
+        self._resume(stages)
+        self._last_checkpoint = time.monotonic()
+        while self.progress.stage < len(stages):
+            self._run_stage(stages[self.progress.stage])
+            self._next_stage(stages)
+        self.method.finish(EpochContext("finish", 0, 0, self.validate))
+        return self.progress
+
+    def _run_stage(self, stage: Stage) -> None:
+        sampler = Sampler(self.graph, self.config.batch_size, stage.sampler or self.config.sampler)
+        last_epoch = stage.epochs or self.config.epochs
+        self._ensure_optimizer(stage)
+        while self.progress.epoch < last_epoch and not self.progress.stopping.exhausted:
+            self.progress.epoch += 1
+            self.progress.epochs_in_total += 1
+            record = self._run_epoch(stage, sampler, last_epoch)
+            for observer in self.observers:
+                observer.epoch(record)
+            self._checkpoint()
+
+    def _run_epoch(self, stage: Stage, sampler: Sampler, last_epoch: int) -> dict[str, Any]:
+        epoch = self.progress.epoch
+        ctx = EpochContext(stage.name, epoch, sampler.steps, self.validate)
+        clock = _Clock()
+        with clock("begin_epoch"):
+            self.method.begin_epoch(ctx)
+        with clock("train"):
+            losses = self._train(sampler)
+        self._check_finite(losses, stage, epoch)
+        if self.validate is not None and (epoch % self.config.validate_every == 0 or epoch == last_epoch):
+            with clock("validate"):
+                ctx.metrics = self.validate(self.method.scorer())
+            ctx.improved = self.progress.stopping.update(epoch, ctx.metrics[self.monitor])
+            if ctx.improved:
+                self._snapshot()
+        with clock("end_epoch"):
+            self.method.end_epoch(ctx)
+        return {
+            "stage": stage.name,
+            "epoch": epoch,
+            "epochs": last_epoch,
+            "loss": losses,
+            "validation": None if ctx.metrics is None else dict(ctx.metrics),
+            "improved": ctx.improved,
+            "best": None if self.best is None else self.progress.stopping.best,
+            "best_epoch": self.progress.stopping.best_epoch,
+            "seconds": clock.seconds,
+            **({"diagnostics": ctx.log} if ctx.log else {}),
+        }
+
+    def _train(self, sampler: Sampler) -> dict[str, float]:
+        """One pass over the sampled batches; losses are summed on the device and read once, at the end."""
+        assert self.optimizer is not None
+        sums: dict[str, torch.Tensor] = {}
+        for batch in sampler.epoch(self.generators["sampling"]):
+            self.optimizer.zero_grad(set_to_none=True)
+            losses = self.method.loss(batch)
+            losses.total.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+            for name, value in {"total": losses.total, **losses.parts}.items():
+                sums[name] = sums[name] + value.detach() if name in sums else value.detach().clone()
+        return {name: float(value) / sampler.steps for name, value in sums.items()}
+
+    def _check_finite(self, losses: Mapping[str, float], stage: Stage, epoch: int) -> None:
+        bad = [name for name, value in losses.items() if not math.isfinite(value)]
+        if bad:
+            raise TrainingError(
+                f"the {bad[0]} loss became {losses[bad[0]]} in epoch {epoch} of stage '{stage.name}' at "
+                f"train.learning_rate={self.config.learning_rate:g}; lower the learning rate or raise method.l2"
+            )
+
+    def _ensure_optimizer(self, stage: Stage) -> None:
+        if self.optimizer is None:
+            groups = self.method.parameters(stage)
+            self.optimizer = torch.optim.Adam(groups, lr=self.config.learning_rate, fused=True)
+
+    def _next_stage(self, stages: tuple[Stage, ...]) -> None:
+        """Restore the best state of the stage that ended; the next one starts from it."""
+        if self.best is not None:
+            self.method.load_state(self.best)
+        done = self.progress.stage + 1
+        if done == len(stages):
+            self.progress.stage = done
+            return
+        if stages[done].fresh_optimizer:
+            self.optimizer = None
+        self.best = None
+        self.progress = Progress(
+            stage=done,
+            stopping=EarlyStopping(self.config.patience),
+            epochs_in_total=self.progress.epochs_in_total,
+        )
+
+    def _snapshot(self) -> None:
+        state = self.method.state()
+        if self.best is None or self.best.tensors.keys() != state.tensors.keys():
+            self.best = state.clone()
+            return
+        for name, value in state.tensors.items():
+            self.best.tensors[name].copy_(value)
+        self.best.scalars.clear()
+        self.best.scalars.update(state.scalars)
+
+    # ---------------------------------------------------------------- interruption and resume
+
+    def _checkpoint(self) -> None:
+        stop = self.stop_requested()
+        if self.folder is not None:
+            due = time.monotonic() - self._last_checkpoint >= self.config.checkpoint_seconds
+            if due or stop:
+                self._save(self.folder)
+                self._last_checkpoint = time.monotonic()
+        if stop:
+            raise Interrupted
+
+    def _save(self, folder: Path) -> None:
+        assert self.optimizer is not None
+        current = self.method.state()
+        tensors = {
+            **files.prefixed("method", current.tensors),
+            **files.prefixed("best", self.best.tensors if self.best else {}),
+            **files.prefixed("optimizer", files.optimizer_state(self.optimizer)),
+            **files.prefixed("generators", self.generators.state()),
+        }
+        self.progress.best_scalars = None if self.best is None else self.best.scalars
+        meta = {"finished": False, "progress": _progress_to_json(self.progress), "scalars": current.scalars}
+        files.save_checkpoint(folder, f"state-{self.progress.epochs_in_total}", Checkpoint(tensors, meta))
+
+    def _resume(self, stages: tuple[Stage, ...]) -> None:
+        stored = files.load_checkpoint(self.folder) if self.folder is not None else None
+        if stored is None or stored.meta["finished"]:
+            return
+        self.progress = _progress_from_json(stored.meta["progress"])
+        self.method.load_state(State(files.unprefixed("method", stored.tensors), stored.meta["scalars"]))
+        best = files.unprefixed("best", stored.tensors)
+        if self.progress.best_scalars is not None:
+            on_device = {name: value.to(self.graph.device) for name, value in best.items()}
+            self.best = State(on_device, self.progress.best_scalars)
+        self._ensure_optimizer(stages[self.progress.stage])
+        assert self.optimizer is not None
+        files.load_optimizer_state(self.optimizer, files.unprefixed("optimizer", stored.tensors))
+        self.generators.load_state(files.unprefixed("generators", stored.tensors))
+
+
+class _Clock:
+    """Seconds per phase of an epoch."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, phase: str) -> Any:
+        start = time.perf_counter()
+        yield
+        self.seconds[phase] = time.perf_counter() - start
+
+
+def _progress_to_json(progress: Progress) -> dict[str, Any]:
+    values = asdict(progress)
+    if not math.isfinite(progress.stopping.best):
+        values["stopping"]["best"] = None  # JSON has no -inf
+    return values
+
+
+def _progress_from_json(values: dict[str, Any]) -> Progress:
+    stopping = dict(values["stopping"])
+    if stopping["best"] is None:
+        stopping["best"] = -math.inf
+    return Progress(**{**values, "stopping": EarlyStopping(**stopping)})

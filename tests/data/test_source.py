@@ -1,0 +1,150 @@
+"""What `--data` takes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from caged.data import Columns, load
+from caged.data.source import RELEASED
+from caged.errors import DataError
+
+
+def text_split(folder: Path, train: str = "0 5 2\n2 3\n", test: str = "0 3\n4 7\n", valid: str | None = None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, text in {"train": train, "test": test, "valid": valid}.items():
+        if text is not None:
+            (folder / f"{part}.txt").write_text(text)
+    return folder
+
+
+def test_a_log_file_is_named_without_its_suffixes(tmp_path: Path) -> None:
+    path = tmp_path / "my.log.csv"
+    path.write_text("user_id,item_id\n1,2\n3,4\n")
+    source = load(path)
+    assert (source.name, source.path, source.parts) == ("my.log", path, None)
+    assert source.log is not None
+    assert len(source.log) == 2
+
+
+def test_the_parts_of_a_folder_share_the_catalogue_of_all(tmp_path: Path) -> None:
+    source = load(str(text_split(tmp_path / "set.1", valid="2 9\n")))
+    assert source.name == "set.1"
+    assert source.log is None
+    assert source.parts is not None
+    assert list(source.parts) == ["train", "valid", "test"]
+    for part in source.parts.values():
+        assert part.user_ids.values.to_pylist() == [0, 2, 4]
+        assert part.item_ids.values.to_pylist() == [2, 3, 5, 7, 9]
+    assert source.parts["test"].to_arrow().to_pydict() == {"user_id": [0, 4], "item_id": [3, 7]}
+    assert source.parts["train"].user_degrees.tolist() == [2, 1, 0]  # user 4 occurs in test only
+
+
+def test_max_id_counts_gaps_and_users_without_items(tmp_path: Path) -> None:
+    source = load(text_split(tmp_path / "set", train="0 5 2\n8\n"), catalogue="max_id")
+    assert source.parts is not None
+    for part in source.parts.values():
+        assert part.user_ids.values.to_pylist() == list(range(9))
+        assert part.item_ids.values.to_pylist() == list(range(8))
+    assert source.parts["test"].items.tolist() == [3, 7]
+
+
+def test_max_id_of_a_single_text_file(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("0 5\n3 1\n")
+    log = load(tmp_path / "log.txt", catalogue="max_id").log
+    assert log is not None
+    assert (log.user_count, log.item_count) == (4, 6)
+
+
+def test_parts_may_be_tables_and_mix_integers_with_text(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"user_id": [10, 9], "item_id": [1, 2], "source": ["a", "b"]}), tmp_path / "train.parquet")
+    (tmp_path / "test.csv").write_text("user_id,item_id,source\nx,1,c\n")
+    parts = load(tmp_path, columns=Columns(keep=("source",))).parts
+    assert parts is not None
+    assert parts["train"].user_ids.values.to_pylist() == ["10", "9", "x"]
+    assert parts["train"].user_ids is parts["test"].user_ids
+    assert parts["train"].columns["source"].tolist() == ["a", "b"]
+
+
+def test_one_user_is_too_few_only_over_all_parts(tmp_path: Path) -> None:
+    parts = load(text_split(tmp_path / "fine", train="0 1 2\n", test="1 3\n")).parts
+    assert parts is not None
+    with pytest.raises(DataError, match="has 1 user"):
+        load(text_split(tmp_path / "one", train="0 1 2\n", test="0 3\n"))
+
+
+def test_released_datasets_lie_below_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text_split(tmp_path / RELEASED["ml-1m-caged"])
+    monkeypatch.setenv("CAGED_DATA", str(tmp_path))
+    source = load("ml-1m-caged")
+    assert (source.name, source.path) == ("ml-1m-caged", tmp_path / "caged_movie")
+    with pytest.raises(DataError, match=r"'gowalla' is not in CAGED_DATA=.*there is no folder"):
+        load("gowalla")
+    monkeypatch.delenv("CAGED_DATA")
+    with pytest.raises(DataError, match=r"CAGED_DATA is not set; .*export CAGED_DATA="):
+        load("ml-1m-caged")
+
+
+def test_a_name_that_is_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"unknown dataset 'gowala'; known: .*did you mean 'gowalla'"):
+        load("gowala")
+    with pytest.raises(DataError, match=r"log\.csv does not exist"):
+        load("log.csv")
+    with pytest.raises(DataError, match=r"gowalla does not exist"):
+        load(Path("gowalla"))
+
+
+def test_the_current_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(text_split(tmp_path / "here"))
+    assert load(".").name == "here"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], "no train and no test file, found: nothing"),
+        (["train.txt", "notes.md"], r"no test file, found: notes\.md, train\.txt"),
+        (["train.txt", "train.txt.gz", "test.txt"], r"both train\.txt and train\.txt\.gz"),
+    ],
+)
+def test_incomplete_folders(tmp_path: Path, files: list[str], message: str) -> None:
+    for name in files:
+        (tmp_path / name).write_text("0 1\n")
+    with pytest.raises(DataError, match=message):
+        load(tmp_path)
+
+
+def test_max_id_is_for_plain_text_splits_only(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("user_id,item_id\n1,2\n3,4\n")
+    with pytest.raises(DataError, match=r"log\.csv cannot have .*LightGCN text"):
+        load(tmp_path / "log.csv", catalogue="max_id")
+    folder = text_split(tmp_path / "set")
+    with pytest.raises(DataError, match="smallest rating"):
+        load(folder, catalogue="max_id", min_rating=3)
+    with pytest.raises(DataError, match="unknown catalogue 'max'"):
+        load(folder, catalogue="max")  # type: ignore[arg-type]
+    text_split(folder, test="0 2147483647\n")
+    with pytest.raises(DataError, match="largest id in .* is 2147483647"):
+        load(folder, catalogue="max_id")
+
+
+def released_data() -> Path | None:
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    candidates = [Path(folder) for folder in [os.environ.get("CAGED_DATA"), beside] if folder]
+    return next((folder for folder in candidates if (folder / RELEASED["ml-1m-caged"]).is_dir()), None)
+
+
+@pytest.mark.realdata
+@pytest.mark.skipif(released_data() is None, reason="released splits are not here")
+def test_the_released_movielens_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAGED_DATA", str(released_data()))
+    for catalogue, item_count in (("occurring", 3_706), ("max_id", 3_952)):
+        parts = load("ml-1m-caged", catalogue=catalogue).parts  # type: ignore[arg-type]
+        assert parts is not None
+        assert {name: len(part) for name, part in parts.items()} == {"train": 797_758, "test": 202_451}
+        assert {(part.user_count, part.item_count) for part in parts.values()} == {(6_040, item_count)}

@@ -1,0 +1,222 @@
+"""Splits: exact proportions, independence of file order, disjointness, fingerprints."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from caged.data import Development, IdMap, Interactions, Split, carve_validation, given_split, split
+from caged.errors import DataError
+
+
+def with_degrees(degrees: list[int]) -> Interactions:
+    """User u has `degrees[u]` items, the first ones of a common catalogue."""
+    users = np.repeat(np.arange(len(degrees)), degrees)
+    items = np.concatenate([np.arange(degree) for degree in degrees])
+    return Interactions.build(users, items, user_ids=IdMap.range(len(degrees)), item_ids=IdMap.range(max(2, *degrees)))
+
+
+def pair_set(part: Interactions | None) -> set[tuple[int, int]]:
+    assert part is not None
+    return set(zip(part.users.tolist(), part.items.tolist(), strict=True))
+
+
+def of_keys(*keys: int) -> Interactions:
+    """Pairs of 4 users and 10 items; key 23 is user 2 with item 3."""
+    users, items = np.divmod(np.array(keys, dtype=np.int64), 10)
+    return Interactions.build(users, items, user_ids=IdMap.range(4), item_ids=IdMap.range(10))
+
+
+# ---------------------------------------------------------------- random 7:1:2
+
+
+def test_every_user_is_split_in_the_exact_proportions() -> None:
+    """Against a loop in exact fractions, for every number of interactions up to 130."""
+    degrees = list(range(131))
+    parts = split(with_degrees(degrees), seed=3)
+    assert parts.valid is not None
+    assert parts.test is not None
+    for user, count in enumerate(degrees):
+        test = math.ceil(Fraction(2, 10) * count) if count >= 3 else 0
+        valid = max(1, math.floor(Fraction(1, 10) * count)) if count >= 3 else 0
+        seen = [int(part.user_degrees[user]) for part in (parts.train, parts.valid, parts.test)]
+        assert seen == [count - valid - test, valid, test]
+        assert count == 0 or seen[0] >= 1
+    assert parts.notes == {"users_kept_in_train": 2}
+    assert (parts.kind, parts.parameters) == ("random", {"seed": 3, "shares": [7, 1, 2]})
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 30), min_size=2).filter(lambda degrees: max(degrees) >= 3), st.integers(0, 2**31))
+def test_the_parts_are_a_partition(degrees: list[int], seed: int) -> None:
+    data = with_degrees(degrees)
+    parts = split(data, seed=seed)
+    sets = [pair_set(part) for part in (parts.train, parts.valid, parts.test)]
+    assert sum(map(len, sets)) == len(data)
+    assert set.union(*sets) == pair_set(data)
+
+
+def test_the_order_of_the_file_does_not_matter() -> None:
+    generator = np.random.default_rng(5)
+    users, items = generator.integers(0, 40, 600), generator.integers(0, 90, 600)
+    rating = users * 100.0 + items
+    shuffled = generator.permutation(600)
+    one = split(Interactions.from_ids(users, items, rating=rating))
+    other = split(Interactions.from_ids(users[shuffled], items[shuffled], rating=rating[shuffled]))
+    assert one.fingerprint == other.fingerprint
+    assert one.test is not None
+    assert other.test is not None
+    assert one.test.to_arrow().equals(other.test.to_arrow())
+
+
+def test_the_seed_decides_and_values_travel_with_their_pair() -> None:
+    data = with_degrees([50] * 20)
+    data = Interactions.build(
+        data.users, data.items, user_ids=data.user_ids, item_ids=data.item_ids, timestamp=data.users * 50 + data.items
+    )
+    parts = split(data, seed=1)
+    assert parts.fingerprint == split(data, seed=1).fingerprint != split(data, seed=2).fingerprint
+    assert parts.test is not None
+    assert parts.test.timestamp is not None
+    assert np.array_equal(parts.test.timestamp, parts.test.users * 50 + parts.test.items)
+
+
+def test_every_interaction_is_equally_likely_in_each_part() -> None:
+    """20 items, 4000 users: each item is in test with p = 1/5, so 800 +- 4 standard deviations of 25."""
+    parts = split(with_degrees([20] * 4000))
+    assert parts.test is not None
+    assert parts.valid is not None
+    assert np.all(np.abs(parts.test.item_degrees - 800) < 102)
+    assert np.all(np.abs(parts.valid.item_degrees - 400) < 77)
+
+
+def test_users_with_too_few_interactions_everywhere() -> None:
+    with pytest.raises(DataError, match=r"no user has 3 or more interactions \(the most is 2\)"):
+        split(with_degrees([2, 2, 1]))
+
+
+# ---------------------------------------------------------------- validation out of train
+
+
+def test_carving_takes_an_eighth_of_every_user() -> None:
+    degrees = list(range(1, 70))
+    data = with_degrees(degrees)
+    train, valid = carve_validation(data, seed=1)
+    assert valid.user_degrees.tolist() == [count // 8 for count in degrees]
+    assert train.user_degrees.min() == 1
+    assert pair_set(train) | pair_set(valid) == pair_set(data)
+    assert not pair_set(train) & pair_set(valid)
+
+
+def test_carving_is_reproducible_and_depends_on_the_seed() -> None:
+    data = with_degrees([40] * 10)
+    assert carve_validation(data, seed=1)[1].fingerprint == carve_validation(data, seed=1)[1].fingerprint
+    assert carve_validation(data, seed=1)[1].fingerprint != carve_validation(data, seed=2)[1].fingerprint
+
+
+def test_carving_nothing_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"no user has 8 or more training interactions \(the most is 7\)"):
+        carve_validation(with_degrees([7, 7]), seed=1)
+
+
+# ---------------------------------------------------------------- given splits
+
+
+def test_honest_uses_the_given_validation_part() -> None:
+    parts = {"train": of_keys(1, 11), "valid": of_keys(2), "test": of_keys(3, 31)}
+    made = given_split(parts, seed=1, protocol="honest")
+    assert made.train is parts["train"]
+    assert made.valid is parts["valid"]
+    assert made.test is parts["test"]
+    assert (made.kind, made.parameters) == ("given", {"validation": "given"})
+    assert made.train.user_degrees.tolist() == [1, 1, 0, 0]  # user 3 occurs in test only and keeps a row
+
+
+def test_honest_carves_validation_from_train() -> None:
+    train, test = of_keys(*range(8)), of_keys(8, 13)
+    made = given_split({"train": train, "test": test}, seed=4, protocol="honest")
+    kept, carved = carve_validation(train, seed=4)
+    assert made.valid is not None
+    assert (made.train.fingerprint, made.valid.fingerprint) == (kept.fingerprint, carved.fingerprint)
+    assert made.test is test
+    assert made.parameters == {"validation": "carved from train", "seed": 4}
+
+
+def test_paper_takes_the_two_files_as_they_are() -> None:
+    parts = {"train": of_keys(1, 11), "test": of_keys(3)}
+    made = given_split(parts, seed=1, protocol="paper")
+    assert (made.train, made.valid, made.test) == (parts["train"], None, parts["test"])
+    assert made.parameters == {"validation": "none"}
+    with pytest.raises(DataError, match="--protocol honest"):
+        given_split({**parts, "valid": of_keys(5)}, seed=1, protocol="paper")
+
+
+@pytest.mark.parametrize("protocol", ["honest", "paper"])
+def test_overlap_of_given_parts_is_an_error(protocol: str) -> None:
+    parts = {"train": of_keys(*range(9), 23), "test": of_keys(2, 23)}
+    with pytest.raises(DataError, match="train and test share 2 interactions, for example user 0 with item 2; remove"):
+        given_split(parts, seed=1, protocol=protocol)  # type: ignore[arg-type]
+
+
+def test_incomplete_or_unknown_requests() -> None:
+    with pytest.raises(DataError, match="no test part, found: train"):
+        given_split({"train": of_keys(1)}, seed=1, protocol="honest")
+    with pytest.raises(DataError, match="unknown protocol 'fair'"):
+        given_split({"train": of_keys(1), "test": of_keys(2)}, seed=1, protocol="fair")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- the Split itself
+
+
+def test_development_has_no_test_part() -> None:
+    made = Split(of_keys(1), of_keys(2), of_keys(3), kind="given")
+    assert made.development() == Development(made.train, made.valid)
+    assert Development._fields == ("train", "valid")
+
+
+@pytest.mark.parametrize(
+    ("train", "valid", "test", "names"),
+    [
+        ((1, 2), (2,), (3,), "train and valid"),
+        ((1,), (3,), (3,), "valid and test"),
+        ((1,), None, (1,), "train and test"),
+    ],
+)
+def test_any_two_parts_must_be_disjoint(
+    train: tuple[int, ...], valid: tuple[int, ...] | None, test: tuple[int, ...], names: str
+) -> None:
+    with pytest.raises(DataError, match=f"{names} share 1 interactions"):
+        Split(of_keys(*train), None if valid is None else of_keys(*valid), of_keys(*test), kind="given")
+
+
+def test_an_example_of_overlap_is_in_external_ids() -> None:
+    log = Interactions.from_ids(["ann", "bob"], ["tea", "milk"])
+    with pytest.raises(DataError, match="user 'ann' with item 'tea'"):
+        Split(log, None, log.select(np.array([True, False])), kind="given")
+
+
+def test_parts_must_share_their_rows() -> None:
+    with pytest.raises(DataError, match="number their users or items differently"):
+        Split(of_keys(1), None, Interactions.from_ids([1, 2], [3, 4]), kind="given")
+
+
+def test_train_must_not_be_empty() -> None:
+    with pytest.raises(DataError, match="training part is empty"):
+        Split(of_keys(), None, of_keys(1), kind="given")
+
+
+def test_fingerprint_is_the_hash_of_the_parts() -> None:
+    """By hand: sha256 of `train<TAB>sha256("0\\t1\\n1\\t2\\n")<LF>test<TAB>sha256("0\\t3\\n")<LF>`."""
+    made = Split(of_keys(1, 12), None, of_keys(3), kind="given", parameters={"seed": 1})
+    train = hashlib.sha256(b"0\t1\n1\t2\n").hexdigest()
+    test = hashlib.sha256(b"0\t3\n").hexdigest()
+    assert made.fingerprint == hashlib.sha256(f"train\t{train}\ntest\t{test}\n".encode()).hexdigest()
+    assert made.fingerprint == "499d8eb63d95c1d63cf80ba53ed63e71a17a5a2d574f886c6e0e60a2c47a3270"
+    assert made.fingerprint == Split(of_keys(1, 12), None, of_keys(3), kind="other").fingerprint
+    assert made.fingerprint != Split(of_keys(1, 12), of_keys(3), None, kind="given").fingerprint
