@@ -35,6 +35,13 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Delete the temporary files that a killed process left in `folder`."""
+    for leftover in folder.glob(".*.tmp"):
+        with suppress(OSError):
+            leftover.unlink()
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     with replacing(path) as temporary:
         temporary.write_bytes(content)

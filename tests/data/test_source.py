@@ -129,7 +129,7 @@ def test_max_id_is_for_plain_text_splits_only(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="unknown catalogue 'max'"):
         load(folder, catalogue="max")  # type: ignore[arg-type]
     text_split(folder, test="0 2147483647\n")
-    with pytest.raises(DataError, match="largest id in .* is 2147483647"):
+    with pytest.raises(DataError, match=r"largest id in .* is 2147483647"):
         load(folder, catalogue="max_id")
 
 

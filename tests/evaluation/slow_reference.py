@@ -73,43 +73,33 @@ class Slow:
         def ideal(count):
             return sum(1 / log2(r + 1) for r in range(1, min(k, count) + 1))
 
-        if name == "recall":
-            return len(ranks) / len(wanted)
-        if name == "precision":
-            return len(ranks) / k
-        if name == "hit":
-            return float(bool(ranks))
-        if name == "mrr":
-            return 1 / ranks[0] if ranks else 0.0
-        if name == "map":
-            return sum(sum(q <= r for q in ranks) / r for r in ranks) / min(k, len(wanted))
-        if name == "ndcg":
-            return dcg / ideal(len(wanted))
-        if name == "ndcg_hits100":
-            found = sum(i in wanted for i in self.top(u, 100))
-            return dcg / ideal(found) if found else 0.0
-        raise AssertionError(name)
+        found = sum(i in wanted for i in self.top(u, 100))
+        return {
+            "recall": len(ranks) / len(wanted),
+            "precision": len(ranks) / k,
+            "hit": float(bool(ranks)),
+            "mrr": 1 / ranks[0] if ranks else 0.0,
+            "map": sum(sum(q <= r for q in ranks) / r for r in ranks) / min(k, len(wanted)),
+            "ndcg": dcg / ideal(len(wanted)),
+            "ndcg_hits100": dcg / ideal(found) if found else 0.0,
+        }[name]
 
     def of_list(self, name, u, k):
         top = self.top(u, k)
         if not top:
             return nan
-        if name == "arp":
-            return mean([self.degree[i] for i in top])
-        if name == "popularity_lift":
-            b = self.profile_popularity(u)
-            return (self.of_list("arp", u, k) - b) / b
-        if name == "tail_share":
-            return sum(i in self.niche for i in top) / len(top)
-        if name == "aclt":
-            return float(sum(i in self.niche for i in top))
-        if name == "novelty":
-            return mean([-log2(max(self.degree[i], 1) / len(self.train)) for i in top]) if self.train else nan
-        if name == "upd":
-            return self.upd(u, top)
-        if name == "pru":
-            return self.pru(u, k)
-        raise AssertionError(name)
+        a, b = mean([self.degree[i] for i in top]), self.profile_popularity(u)
+        niche = sum(i in self.niche for i in top)
+        bits = [-log2(max(self.degree[i], 1) / len(self.train)) if self.train else nan for i in top]
+        return {
+            "arp": a,
+            "popularity_lift": (a - b) / b,
+            "tail_share": niche / len(top),
+            "aclt": float(niche),
+            "novelty": mean(bits),
+            "upd": self.upd(u, top),
+            "pru": self.pru(u, k),
+        }[name]
 
     def profile_popularity(self, u):
         return mean([self.degree[i] for i in self.train.get(u, ())])
@@ -150,29 +140,21 @@ class Slow:
         return (a - b) / b
 
     def catalogue(self, name, k, group):
-        x = self.exposure(k)
-        total, n = sum(x), self.item_count
-        if name in ("coverage", "gini", "entropy", "exposure_kl") and total == 0:
+        if name in ("exposure_rate", "pooled_recall"):
+            return getattr(self, name)(k, group)
+        if name in ("pop_rsp", "pop_reo"):
+            rate = self.exposure_rate if name == "pop_rsp" else self.pooled_recall
+            return deviation_over_mean(rate(k, "popular"), rate(k, "niche"))
+        x, n = self.exposure(k), self.item_count
+        total, group_items = sum(x), self.members(group)
+        if total == 0:
             return nan
-        if name == "coverage":
-            group_items = self.members(group)
-            return sum(x[i] > 0 for i in group_items) / len(group_items) if group_items else nan
-        if name == "gini":
-            return sum((2 * j - n - 1) * value for j, value in enumerate(sorted(x), 1)) / (n * total)
-        if name == "entropy":
-            return -sum(v / total * log2(v / total) for v in x if v) / log2(n) if n > 1 else nan
-        if name == "exposure_kl":
-            return self.exposure_kl(x)
-        if name == "exposure_rate":
-            return self.exposure_rate(k, group)
-        if name == "pooled_recall":
-            return self.pooled_recall(k, group)
-        rate = self.exposure_rate if name == "pop_rsp" else self.pooled_recall
-        a, b = rate(k, "popular"), rate(k, "niche")
-        if isnan(a + b) or a + b == 0:
-            return nan
-        average = (a + b) / 2
-        return sqrt(((a - average) ** 2 + (b - average) ** 2) / 2) / average
+        return {
+            "coverage": sum(x[i] > 0 for i in group_items) / len(group_items) if group_items else nan,
+            "gini": sum((2 * j - n - 1) * value for j, value in enumerate(sorted(x), 1)) / (n * total),
+            "entropy": -sum(v / total * log2(v / total) for v in x if v) / log2(n) if n > 1 else nan,
+            "exposure_kl": self.exposure_kl(x),
+        }[name]
 
     def exposure_kl(self, x):
         value = 0.0
@@ -224,6 +206,13 @@ class Slow:
 def mean(values):
     values = list(values)
     return sum(values) / len(values) if values else nan
+
+
+def deviation_over_mean(a, b):
+    average = (a + b) / 2
+    if isnan(average) or average == 0:
+        return nan
+    return sqrt(((a - average) ** 2 + (b - average) ** 2) / 2) / average
 
 
 def average_ranks(values):

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from caged.cli.metrics_table import print_metrics
-from caged.cli.output import AsJson, Verbose, print_json
+from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.config import build
 from caged.errors import ConfigError, RunError, unknown
 from caged.evaluation.evaluate import evaluate as evaluate_part
 from caged.experiments.artefact import load_artefact
 from caged.experiments.environment import resolve_device
-from caged.experiments.run import evaluate_test, load_split_of
+from caged.experiments.run import evaluate_test, load_split_of, warnings_of
 from caged.experiments.spec import EvalConfig
 
 PARTS = ("test", "valid")
@@ -37,6 +37,8 @@ def evaluate(
     if part not in PARTS:
         raise ConfigError(unknown("part", part, PARTS))
     spec, parts = load_split_of(run)
+    for warning in warnings_of(spec):
+        say(f"warning: {warning}")
     chosen = build(EvalConfig, {"k": k}, "eval") if k is not None else spec.eval
     where = resolve_device(device)
     method = load_artefact(run, where).method

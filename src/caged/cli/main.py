@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
+from typing import cast
 
 import typer
 
@@ -19,6 +21,9 @@ from caged.training import Interrupted
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+# Unknown options, missing arguments and the like: the base of BadParameter, which older versions of typer take from
+# click and newer ones bring along.
+USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 
 app = typer.Typer(
     help="Top-K recommendation that is not captured by popularity: train, measure, recommend.",
@@ -48,21 +53,33 @@ app.add_typer(methods.app, name="methods")
 app.add_typer(results.app, name="results")
 
 
+def _explain(error: typer.BadParameter) -> None:
+    message = " ".join(error.format_message().split()).replace(". ", "; ")
+    if message:  # it is empty where the help was asked for and shown
+        command = error.ctx.command_path if error.ctx else "caged"
+        say(f"error: {message[0].lower()}{message[1:].rstrip('.')}; see {command} --help")
+
+
 def main() -> None:
     logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
     try:
-        app()
+        code = app(prog_name="caged", standalone_mode=False)
+        sys.stdout.flush()
     except CagedError as error:
         if is_verbose():
             traceback.print_exc()
         say(f"error: {error}")
         sys.exit(BAD_INPUT)
+    except USAGE_ERROR as error:
+        _explain(error)
+        sys.exit(BAD_INPUT)
     except Interrupted:
         say("stopped; continue with caged train --resume and the folder of the run")
         sys.exit(INTERRUPTED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         say("interrupted")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would fail to flush, loudly
         sys.exit(1)
+    sys.exit(code)

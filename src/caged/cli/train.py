@@ -13,11 +13,15 @@ from caged.cli.metrics_table import print_metrics
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import ConfigError
-from caged.experiments.run import Recording, RunResult, read_run, resume, start, warnings_of
+from caged.experiments.run import Recording, RunResult, read_spec, resume, start, warnings_of
 from caged.experiments.spec import ExperimentSpec, resolve
+
+# What may be said together with --resume: how to report, not what to run.
+WITH_RESUME = ("resume_", "record", "variant", "as_json", "verbose")
 
 
 def train(
+    ctx: typer.Context,
     data: Annotated[
         str | None,
         typer.Option(help="Dataset name, log file (.csv, .tsv, .parquet, .txt), or folder with train and test files."),
@@ -67,11 +71,8 @@ def train(
     if variant and not record:
         raise ConfigError("--variant names a record; use it together with --record DIR")
     if resume_ is not None:
-        if data or method or preset or set_ or out:
-            raise ConfigError(
-                "--resume takes the configuration of the run; leave --data, --method, --set and --out out"
-            )
-        spec = ExperimentSpec.from_json(read_run(resume_)["spec"])
+        _check_only_resume(ctx)
+        spec = read_spec(resume_)
         folder = resume_
     else:
         if data is None or method is None:
@@ -102,18 +103,25 @@ def train(
 
 
 def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: bool) -> None:
+    merged = result.run["dataset"]["merged_duplicates"]
+    if merged:
+        say(f"{merged:,} duplicate rows were merged")
     if as_json:
         print_json({"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": result.run})
         return
-    dataset = result.run["dataset"]
-    merged = dataset["merged_duplicates"]
-    if merged:
-        say(f"{merged:,} duplicate rows were merged")
     trained = result.run.get("training", {})
     epochs = f", epoch {trained['best_epoch']} of {trained['epochs']}" if trained.get("epochs") else ""
-    title = f"{spec.method} on {dataset['name']}, protocol {spec.protocol}, seed {spec.seed}{epochs}"
+    title = f"{spec.method} on {result.run['dataset']['name']}, protocol {spec.protocol}, seed {spec.seed}{epochs}"
     print_metrics(result.metrics, spec.eval.k, title)
     say(f"run folder: {folder}")
+
+
+def _check_only_resume(ctx: typer.Context) -> None:
+    for name in ctx.params:
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and name not in WITH_RESUME:
+            flag = "--" + name.strip("_").replace("_", "-")
+            raise ConfigError(f"--resume takes the configuration of the run and nothing new; leave {flag} out")
 
 
 def _stem(data: str) -> str:

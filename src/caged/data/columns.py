@@ -82,7 +82,8 @@ class Columns:
             else "drop it from the columns to keep"
         )
         listed = ", ".join(repr(column) for column in found[:20]) + (", ..." if len(found) > 20 else "")
-        return f"{where} has no column '{name}', found: {listed}{hint}; {fix}{suggestion(name, found)}"
+        closest = "" if hint else suggestion(name, found)
+        return f"{where} has no column '{name}', found: {listed}{hint}; {'or ' if hint else ''}{fix}{closest}"
 
 
 class Column:

@@ -87,8 +87,7 @@ def _read_delimited(path: Path, columns: Columns, delimiter: str) -> pa.Table:
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=names,
                 column_types=dict.fromkeys(names, pa.string()),
-                null_values=[],  # 'NA' and 'null' are identifiers like any other
-                strings_can_be_null=False,
+                strings_can_be_null=False,  # 'NA' and 'null' are identifiers like any other
             ),
         )
     except pa.ArrowInvalid as error:
@@ -112,9 +111,9 @@ def _header(path: Path, content: bytes, delimiter: str) -> list[str]:
 
 def _header_hint(header: list[str]) -> str:
     if any(re.fullmatch(r"\s*-?[0-9]+(\.[0-9]*)?\s*", name) for name in header):
-        return " (the first line looks like data: a header line is missing)"
+        return "; the first line looks like data: a header line such as user_id,item_id is missing, add it"
     if len(header) == 1 and re.search(r"[,;|\t]", header[0]):
-        return " (a single column: .csv files are separated by commas, .tsv files by tabs)"
+        return "; this is a single column: separate a .csv file by commas and a .tsv file by tabs"
     return ""
 
 

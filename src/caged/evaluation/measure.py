@@ -110,7 +110,9 @@ class _Aligned:
         listed, items = lists.users[kept], lists.items[kept, :width]
         if missing == "skip":
             return cls(reference, listed, items)
-        users = np.union1d(listed, reference.relevant_users)
+        reported = reference.relevant_counts[None] > 0
+        reported[listed] = True
+        users = np.flatnonzero(reported)
         if len(users) > len(listed):
             padded = np.full((len(users), items.shape[1]), PADDING, dtype=items.dtype)
             padded[np.searchsorted(users, listed)] = items

@@ -65,7 +65,11 @@ class Reference:
 
     @cached_property
     def seen_keys(self) -> Array:
-        return np.unique(np.concatenate([part.keys for part in self.seen]))
+        if self.valid is None:
+            return self.train.keys
+        # A stable sort merges the two ascending runs in linear time; np.unique would hash every key.
+        keys = np.sort(np.concatenate((self.train.keys, self.valid.keys)), kind="stable")
+        return keys[np.diff(keys, prepend=-1) > 0]
 
     @cached_property
     def relevant_keys(self) -> Array:

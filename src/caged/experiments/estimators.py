@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 from caged.config import build, unknown_key
-from caged.data import IdMap, Interactions, carve_validation
+from caged.data import IdMap, Interactions, Split, carve_validation
 from caged.data.ids import Array
 from caged.errors import ConfigError, DataError
 from caged.evaluation.evaluate import make_validator
@@ -223,24 +223,31 @@ def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict
 
 
 def _in_one_catalogue(train: Interactions, valid: Interactions) -> tuple[Interactions, Interactions]:
-    """Both parts in the rows of all their users and items."""
+    """Both parts in the rows of all their users and items; what they share would be leakage and is an error."""
     user_ids = IdMap.union([train.user_ids, valid.user_ids])
     item_ids = IdMap.union([train.item_ids, valid.item_ids])
-    return train.reindexed(user_ids, item_ids), valid.reindexed(user_ids, item_ids)
+    train, valid = train.reindexed(user_ids, item_ids), valid.reindexed(user_ids, item_ids)
+    Split(train, valid, None, kind="given")  # checks that they are disjoint
+    return train, valid
 
 
 def _known_users(user_ids: Any, known: IdMap) -> tuple[Array, pa.Array]:
     """Rows of the known users, ascending, and the distinct identifiers of the others."""
     if user_ids is None:
         return np.arange(len(known)), known.values.slice(0, 0)
-    wanted = IdMap.of([user_ids] if isinstance(user_ids, str | int) else user_ids)
+    wanted = _id_map(user_ids)
     rows = known.rows(wanted.values)
     strangers = wanted.values.filter(pa.array(rows < 0))
     return np.unique(rows[rows >= 0]), strangers
 
 
+def _id_map(ids: Any) -> IdMap:
+    """Of one identifier or several."""
+    return IdMap.of([ids] if isinstance(ids, str | int | np.integer) else ids)
+
+
 def _rows_of_items(item_ids: Any, known: IdMap) -> Array:
-    wanted = IdMap.of([item_ids] if isinstance(item_ids, str | int) else item_ids)
+    wanted = _id_map(item_ids)
     rows = known.rows(wanted.values)
     if bool((rows < 0).any()):
         example = wanted.values.filter(pa.array(rows < 0))[0].as_py()

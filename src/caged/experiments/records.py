@@ -11,8 +11,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import tarfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,6 +22,8 @@ from caged.errors import ConfigError, RunError
 from caged.files import replacing, write_bytes, write_json
 
 MAX_RECORD_BYTES = 4 << 20  # a record is a few kilobytes; anything near this is no record
+MACHINE_KEYS = ("data_path", "record")  # of run.json: where things lie on this machine
+ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.~:/-])/(?=[^\s/])(?:[^\s/'"]+/)*""")
 
 
 def record_path(root: Path, run: dict[str, Any], variant: str | None) -> Path:
@@ -31,14 +35,31 @@ def record_path(root: Path, run: dict[str, Any], variant: str | None) -> Path:
     return root.joinpath(run["dataset"]["name"], spec["protocol"], method, f"seed{spec['seed']}.json")
 
 
+def check_place(path: Path) -> None:
+    """Refuse a record that could not be written, without creating anything."""
+    existing = next(parent for parent in path.parents if parent.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise RunError(f"cannot write records below {existing}; choose a --record folder that you may write to")
+
+
 def write_record(path: Path, run: dict[str, Any], metrics: dict[str, Any] | None) -> None:
     """What `run.json` and `metrics.json` hold, less paths of this machine."""
-    public = {key: value for key, value in run.items() if key not in ("data_path", "folder")}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot create {path.parent}: {error.strerror}; choose another --record folder") from error
+    public = {key: _shareable(value) for key, value in run.items() if key not in MACHINE_KEYS}
+    _make_parent(path)
     write_json(path, {**public, **(metrics or {"protocol": run["spec"]["protocol"], "metrics": None})})
+
+
+def _shareable(value: Any) -> Any:
+    """`value` with every absolute path cut to its last part.
+
+    >>> _shareable("caged train --data /home/ann/log.csv --out runs/first")
+    'caged train --data log.csv --out runs/first'
+    """
+    if isinstance(value, dict):
+        return {key: _shareable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shareable(item) for item in value]
+    return ABSOLUTE_FOLDER.sub("", value) if isinstance(value, str) else value
 
 
 def pack(root: Path, archive: Path) -> int:
@@ -48,18 +69,18 @@ def pack(root: Path, archive: Path) -> int:
     files = sorted(root.rglob("*.json"))
     if not files:
         raise RunError(f"{root} holds no records (*.json); train with --record {root} first")
+    records = {file.relative_to(root).as_posix(): _read_record(file) for file in files}
     with (
         replacing(archive) as temporary,
         temporary.open("wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as compressed,  # no name, no date: equal bytes
         tarfile.open(fileobj=compressed, mode="w") as tar,
     ):
-        for file in files:
-            content = file.read_bytes()
-            info = tarfile.TarInfo(file.relative_to(root).as_posix())
+        for name, content in records.items():
+            info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-    return len(files)
+    return len(records)
 
 
 def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
@@ -73,13 +94,33 @@ def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
         )
     for name, content in records.items():
         target = root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
+        _make_parent(target)
         write_bytes(target, content)
     return len(records)
 
 
+def _make_parent(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create {path.parent}: {error.strerror}; choose a folder you may write to") from error
+
+
 def _differs(path: Path, content: bytes) -> bool:
-    return path.exists() and path.read_bytes() != content
+    return path.exists() and _read_bytes(path) != content
+
+
+def _read_record(path: Path) -> bytes:
+    content = _read_bytes(path)
+    _check_json(content, str(path))
+    return content
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise RunError(f"cannot read record {path}: {error.strerror}; check the file and its rights") from error
 
 
 def _read_archive(archive: Path) -> dict[str, bytes]:
@@ -90,7 +131,7 @@ def _read_archive(archive: Path) -> dict[str, bytes]:
                 records[member.name] = _read_member(archive, tar, member)
     except FileNotFoundError as error:
         raise RunError(f"archive {archive} does not exist; give a file made by caged results pack") from error
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise RunError(f"{archive} is not a readable .tar.gz ({error}); pack and copy it again") from error
     return records
 
@@ -104,8 +145,12 @@ def _read_member(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -
     handle = tar.extractfile(member)
     assert handle is not None  # a regular file always has content
     content = handle.read()
+    _check_json(content, f"{archive}: '{member.name}'")
+    return content
+
+
+def _check_json(content: bytes, name: str) -> None:
     try:
         json.loads(content)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise RunError(f"{archive}: '{member.name}' is not valid JSON ({error}); pack it again") from error
-    return content
+        raise RunError(f"{name} is not valid JSON ({error}); restore or delete it, then pack again") from error

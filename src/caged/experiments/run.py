@@ -11,10 +11,11 @@ checkpoint/            see `training.checkpoint` and `experiments.artefact`
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Callable
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,22 @@ from caged.experiments.artefact import save_model, save_training_data
 from caged.experiments.environment import hardware, resolve_device, set_threads, versions
 from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts, split_source
 from caged.experiments.spec import ExperimentSpec, deviations
-from caged.files import json_ready, make_output_folder, read_json, replacing, write_json, write_text
+from caged.files import (
+    json_ready,
+    make_output_folder,
+    read_json,
+    remove_leftovers,
+    replacing,
+    write_json,
+    write_text,
+)
 from caged.graph import BipartiteGraph
 from caged.models import Method, State, entry
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, Observer, load_checkpoint
 
 FORMAT = 1  # of run.json
+NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")  # of run.json
 
 
 @dataclass(frozen=True)
@@ -66,10 +76,13 @@ class History:
         write_text(path, "".join(lines[:keep]))
 
     def epoch(self, record: dict[str, Any]) -> None:
+        complete = self.path.stat().st_size
         try:
             with self.path.open("a", encoding="utf-8") as handle:
                 handle.write(json.dumps(json_ready(record), allow_nan=False) + "\n")
         except OSError as error:
+            with suppress(OSError):
+                os.truncate(self.path, complete)  # no half of a line stays
             raise RunError(f"could not write {self.path}: {error.strerror}; free space, then resume the run") from error
 
 
@@ -85,7 +98,7 @@ def start(
     """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written."""
     set_threads(spec.threads)
     device = resolve_device(spec.device)
-    parts, dataset = _load_split(spec)
+    parts, dataset, data_path = _load_split(spec)
     run: dict[str, Any] = {
         "format": FORMAT,
         "status": "running",
@@ -98,10 +111,12 @@ def start(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "resumed": 0,
         "seconds": {},
-        "data_path": str(Path(spec.source).resolve()) if Path(spec.source).exists() else None,
+        "data_path": str(data_path.resolve()),
+        "record": None,
     }
+    record = _record_of(run, recording)
     make_output_folder(folder)
-    return _execute(spec, parts, run, folder, device, recording, observers, stop_requested)
+    return _execute(spec, parts, run, folder, device, record, observers, stop_requested)
 
 
 def resume(
@@ -111,20 +126,23 @@ def resume(
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
 ) -> RunResult:
-    """Go on with an interrupted or killed run, from its last checkpoint."""
+    """Go on with an interrupted or killed run, from its last checkpoint; its record is kept up to date."""
     run = read_run(folder)
     if run["status"] == "finished":
         raise RunError(f"the run in {folder} is finished already; start a new one with another --out")
-    spec = ExperimentSpec.from_json(run["spec"])
+    spec = read_spec(folder)
     torch.set_num_threads(run["threads"])  # another number of threads would add in another order
     device = resolve_device(run["hardware"]["device"])
-    parts, dataset = _load_split(spec, run["data_path"])
+    parts, dataset, _ = _load_split(spec, run["data_path"])
     if dataset["split_fingerprint"] != run["dataset"]["split_fingerprint"]:
         raise RunError(f"the data of {folder} changed since the run started; restore it, or start a new run")
     run["resumed"] += 1
     run["status"] = "running"
     run.pop("error", None)
-    return _execute(spec, parts, run, folder, device, recording, observers, stop_requested)
+    record = _record_of(run, recording)
+    for place in (folder, folder / "checkpoint"):
+        remove_leftovers(place)
+    return _execute(spec, parts, run, folder, device, record, observers, stop_requested)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -133,14 +151,27 @@ def read_run(folder: Path) -> dict[str, Any]:
     run = read_json(folder / "run.json")
     if not isinstance(run, dict) or run.get("format") != FORMAT:
         raise RunError(f"{folder / 'run.json'} has another format than {FORMAT}; use the version that wrote it")
+    missing = [key for key in NEEDED if key not in run]
+    if missing:
+        raise RunError(f"{folder / 'run.json'} lacks '{missing[0]}'; restore the file, or start a new run")
     return run
+
+
+def read_spec(folder: Path) -> ExperimentSpec:
+    """The specification of the run in `folder`."""
+    try:
+        return ExperimentSpec.from_json(read_run(folder)["spec"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RunError(
+            f"the specification in {folder / 'run.json'} is incomplete ({error}); restore the file, or start a new run"
+        ) from error
 
 
 def load_split_of(folder: Path) -> tuple[ExperimentSpec, Split]:
     """The specification and the very split of a run, checked by fingerprint."""
     run = read_run(folder)
-    spec = ExperimentSpec.from_json(run["spec"])
-    parts, dataset = _load_split(spec, run["data_path"])
+    spec = read_spec(folder)
+    parts, dataset, _ = _load_split(spec, run["data_path"])
     if dataset["split_fingerprint"] != run["dataset"]["split_fingerprint"]:
         raise RunError(f"the data of {folder} changed since the run; restore it to evaluate the run again")
     return spec, parts
@@ -173,7 +204,17 @@ def evaluate_test(
     )
 
 
-def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, dict[str, Any]]:
+def _record_of(run: dict[str, Any], recording: Recording | None) -> Path | None:
+    """The file that lists this run; a resumed run keeps the one it started with, unless another is asked for."""
+    if recording is not None:
+        path = records.record_path(recording.root, run, recording.variant)
+        records.check_place(path)
+        run["record"] = str(path.resolve())
+    return Path(run["record"]) if run.get("record") else None
+
+
+def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, dict[str, Any], Path]:
+    """The split that the specification asks for, what `run.json` says about it, and where the data lies."""
     protocol = protocol_named(spec.protocol)
     source = load(
         path or spec.source,
@@ -185,7 +226,7 @@ def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, d
     for k in spec.eval.k:
         check_k(k, parts.train.item_count)
     given = [source.log] if source.log is not None else list((source.parts or {}).values())
-    return parts, {
+    described = {
         "name": source.name,
         "users": parts.train.user_count,
         "items": parts.train.item_count,
@@ -195,6 +236,7 @@ def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, d
         "fingerprints": {name: part.fingerprint for name, part in parts.parts.items()},
         "split_fingerprint": parts.fingerprint,
     }
+    return parts, described, source.path
 
 
 def _execute(
@@ -203,51 +245,58 @@ def _execute(
     run: dict[str, Any],
     folder: Path,
     device: torch.device,
-    recording: Recording | None,
+    record: Path | None,
     observers: tuple[Observer, ...],
     stop_requested: Callable[[], bool],
 ) -> RunResult:
-    record = records.record_path(recording.root, run, recording.variant) if recording else None
-    with _status(folder, run, record):
+    status = _Status(folder, run, record)
+    with status.kept():
         method = _train(spec, parts, run, folder, device, observers, stop_requested)
         begun = time.perf_counter()
         evaluation = evaluate_test(method, parts, spec.eval.k, spec.eval.list_length, device)
         run["seconds"]["evaluate"] = time.perf_counter() - begun
         _write_results(folder, spec, parts, evaluation)
+        status.metrics = {"protocol": spec.protocol, "metrics": evaluation.report.metrics}
         run["status"] = "finished"
-    metrics = {"protocol": spec.protocol, "metrics": evaluation.report.metrics}
-    if record is not None:
-        records.write_record(record, run, metrics)
     return RunResult(run, evaluation.report.metrics, evaluation)
 
 
-@contextmanager
-def _status(folder: Path, run: dict[str, Any], record: Path | None) -> Any:
-    """Keep `run.json` and the record true, whatever happens in between."""
+@dataclass
+class _Status:
+    """`run.json` and the record of a run, kept true whatever happens."""
 
-    def store() -> None:
-        write_json(folder / "run.json", run)
-        if record is not None and run["status"] != "finished":
-            records.write_record(record, run, None)
+    folder: Path
+    run: dict[str, Any]
+    record: Path | None
+    metrics: dict[str, Any] | None = None
 
-    begun = time.perf_counter()
-    spent_before = run["seconds"].get("total", 0.0)
-    store()
-    try:
-        yield
-    except (Interrupted, KeyboardInterrupt):
-        run["status"] = "interrupted"
-        raise
-    except CagedError as error:
-        run["status"], run["error"] = "failed", str(error)
-        raise
-    except Exception as error:
-        run["status"], run["error"] = "failed", f"{type(error).__name__}: {error}"
-        raise
-    finally:
-        run["seconds"]["total"] = spent_before + time.perf_counter() - begun
-        run["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
-        store()
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        run = self.run
+        begun = time.perf_counter()
+        spent_before = run["seconds"].get("total", 0.0)
+        self._store()
+        try:
+            yield
+        except (Interrupted, KeyboardInterrupt):
+            run["status"] = "interrupted"
+            raise
+        except CagedError as error:
+            run["status"], run["error"] = "failed", str(error)
+            raise
+        except Exception as error:
+            run["status"], run["error"] = "failed", f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            run["seconds"]["total"] = spent_before + time.perf_counter() - begun
+            run["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
+            self._store()
+
+    def _store(self) -> None:
+        # The record first: killed in between, the run is not finished yet and a resume writes both again.
+        if self.record is not None:
+            records.write_record(self.record, self.run, self.metrics)
+        write_json(self.folder / "run.json", self.run)
 
 
 def _train(
@@ -271,6 +320,7 @@ def _train(
     if stored is not None and stored.meta["finished"]:  # killed between training and evaluation
         method.prepare(graph, generators)
         method.load_state(State(stored.tensors, stored.meta["scalars"]))
+        run["training"] = _training_summary(spec, stored.meta["progress"])
         return method
     save_training_data(checkpoints, parts.train, parts.valid)
     history = History(folder / "history.jsonl", stored.meta["progress"]["epochs_in_total"] if stored else 0)
@@ -290,18 +340,35 @@ def _train(
         stop_requested=stop_requested,
     )
     progress = loop.run()
-    summary = {"epochs": progress.epochs_in_total, "best_epoch": progress.stopping.best_epoch}
-    save_model(checkpoints, known.name, method, {**summary, "best": asdict(progress.stopping)["best"]})
-    run["training"] = {**summary, "best_validation": progress.stopping.best, "monitor": spec.eval.monitor}
+    summary = {
+        "epochs": progress.epochs_in_total,
+        "best_epoch": progress.stopping.best_epoch,
+        "best": progress.stopping.best,
+    }
+    save_model(checkpoints, known.name, method, summary)
+    run["training"] = _training_summary(spec, summary)
     run["seconds"]["train"] = run["seconds"].get("train", 0.0) + time.perf_counter() - begun
     return method
+
+
+def _training_summary(spec: ExperimentSpec, progress: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "epochs": progress["epochs"],
+        "best_epoch": progress["best_epoch"],
+        "best_validation": progress["best"],
+        "monitor": spec.eval.monitor,
+    }
 
 
 def _write_results(folder: Path, spec: ExperimentSpec, parts: Split, evaluation: Evaluation) -> None:
     report = evaluation.report
     user_ids, item_ids = parts.train.user_ids, parts.train.item_ids
-    _write_parquet(folder / "recommendations.parquet", recommendations_table(evaluation.lists, user_ids, item_ids))
-    _write_parquet(folder / "per_user.parquet", per_user_table(report, user_ids))
+    tables = {
+        "recommendations.parquet": recommendations_table(evaluation.lists, user_ids, item_ids),
+        "per_user.parquet": per_user_table(report, user_ids),
+    }
+    for name, table in tables.items():
+        _write_parquet(folder / name, table.replace_schema_metadata({"protocol": spec.protocol}))
     write_json(
         folder / "metrics.json",
         {

@@ -166,19 +166,38 @@ def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"preset '{name}' is not valid TOML ({error}); correct the file") from error
-    for section in values:
-        if section not in PRESET_SECTIONS:
-            raise ConfigError(unknown(f"section in preset '{name}'", section, PRESET_SECTIONS))
-    for other in values.get("methods", {}):
-        if other not in METHODS:
-            raise ConfigError(unknown(f"method in preset '{name}'", other, METHODS))
-    known = {field.name for field in fields(entry(method).config)}
+    _check_preset(name, values)
+    known = _keys_of(method)
     backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
     own = values.get("methods", {}).get(method, {})
-    for key in own:
-        if key not in known:
-            raise ConfigError(unknown_key(f"methods.{method}.{key}", sorted(known)))
     return {"train": values.get("train", {}), "method": {**backbone, **own}}
+
+
+def _check_preset(name: str, values: Mapping[str, Any]) -> None:
+    """Refuse whatever no method would read, also the parts that are for other methods."""
+    for section, content in values.items():
+        if section not in PRESET_SECTIONS:
+            raise ConfigError(unknown(f"section in preset '{name}'", section, PRESET_SECTIONS))
+        if not isinstance(content, dict):
+            raise ConfigError(f"'{section}' in preset '{name}' is {content!r}; it must be a table, write [{section}]")
+    _check_keys("train", values.get("train", {}), {field.name for field in fields(TrainConfig)})
+    _check_keys("backbone", values.get("backbone", {}), {key for known in METHODS for key in _keys_of(known)})
+    for method, own in values.get("methods", {}).items():
+        if method not in METHODS:
+            raise ConfigError(unknown(f"method in preset '{name}'", method, METHODS))
+        if not isinstance(own, dict):
+            raise ConfigError(f"'{method}' in preset '{name}' is {own!r}; write it as a table [methods.{method}]")
+        _check_keys(f"methods.{method}", own, _keys_of(method))
+
+
+def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> None:
+    for key in values:
+        if key not in known:
+            raise ConfigError(unknown_key(f"{section}.{key}", [f"{section}.{name}" for name in sorted(known)]))
+
+
+def _keys_of(method: str) -> set[str]:
+    return {field.name for field in fields(entry(method).config)}
 
 
 def _preset_text(name: str) -> str:

@@ -57,7 +57,8 @@ def feedback_loop(config: MarketConfig, world: World) -> Iterator[Round]:
     clicks = np.zeros(config.item_count, dtype=np.int64)
     for passed in range(config.rounds + config.test_rounds):
         popularity = clicks + world.head_start
-        if passed > 0 and passed % config.retrain_every == 0:
+        due = passed > 0 and passed % config.retrain_every == 0
+        if due and config.share_model > 0:  # without a share nobody would look at the shortlists
             model.refit(shop.clicked, popularity)
         visitors = np.flatnonzero(rng.random(config.user_count) < world.activity)
         shown = shop.serve(visitors, popularity)

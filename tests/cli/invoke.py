@@ -1,0 +1,86 @@
+"""The command line, called in this process or in one of its own, and what it left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from caged.cli.main import main
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error(self) -> str:
+        """The one error sentence; anything but one is a failure."""
+        lines = [line for line in self.err.splitlines() if line.startswith("error:")]
+        assert len(lines) == 1, self.err
+        return lines[0]
+
+
+def caged(*arguments: str | Path, cwd: Path | None = None) -> Outcome:
+    """Run `caged ARGUMENTS` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(sys, "argv", ["caged", *map(str, arguments)]))
+        stack.enter_context(contextlib.redirect_stdout(out))
+        stack.enter_context(contextlib.redirect_stderr(err))
+        if cwd is not None:
+            stack.enter_context(contextlib.chdir(cwd))
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+        finally:
+            logging.getLogger("caged").setLevel(logging.NOTSET)  # what -v changed
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def train(data: str | Path, out: Path, *arguments: str | Path, method: str = "lightgcn") -> Outcome:
+    """A tiny `caged train` that has to succeed."""
+    outcome = caged("train", "--data", data, "--method", method, "--out", out, *tiny(method), *arguments)
+    assert outcome.code == 0, outcome.err
+    return outcome
+
+
+def tiny(method: str) -> tuple[str, ...]:
+    """Options that make training take no time; one thread, so that results are the same everywhere."""
+    threads = ("--threads", "1", "--device", "cpu")
+    if method != "lightgcn":
+        return threads
+    values = ("train.epochs=2", "train.batch_size=128", "method.embedding_size=4")
+    return (*threads, *(part for value in values for part in ("--set", value)))
+
+
+def spawn(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """Start `python -m caged ARGUMENTS` as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "caged", *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> Outcome:
+    out, err = process.communicate(timeout=120)
+    return Outcome(process.returncode, out, err)
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder: the bytes of files, None for folders."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }

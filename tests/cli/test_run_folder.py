@@ -1,0 +1,272 @@
+"""What `caged train` writes: the run folder, and the record beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import caged as library
+from tests.cli.invoke import caged, contents, train
+from tests.conftest import ITEMS, USERS, Pair, write_log
+
+FILES = {
+    "run.json",
+    "history.jsonl",
+    "metrics.json",
+    "per_user.parquet",
+    "recommendations.parquet",
+    "checkpoint",
+    "checkpoint/checkpoint.json",
+    "checkpoint/model.safetensors",
+    "checkpoint/training_data.safetensors",
+}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("method", ["lightgcn", "mostpop"])
+def test_exactly_these_files(method: str, log_csv: Path, tmp_path: Path) -> None:
+    train(log_csv, tmp_path / "run", method=method)
+    assert set(contents(tmp_path / "run")) == FILES
+
+
+def test_the_default_folder_is_named_after_data_method_and_seed(log_csv: Path, tmp_path: Path) -> None:
+    outcome = caged("train", "--data", log_csv, "--method", "mostpop", "--seed", "3", cwd=tmp_path)
+    assert outcome.code == 0
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"log-mostpop-3"}
+
+
+def test_run_json(finished_run: Path, log_csv: Path) -> None:
+    run = read(finished_run / "run.json")
+    assert (run["format"], run["status"], run["resumed"], run["record"]) == (1, "finished", 0, None)
+    assert run["command"].startswith(f"caged train --data {log_csv} --method lightgcn")
+    assert run["spec"]["config"]["method"] == {"embedding_size": 4, "layers": 3, "l2": 1e-4, "layer_scale": 1.0}
+    assert run["spec"]["config"]["train"]["epochs"] == 2
+    assert (run["spec"]["seed"], run["spec"]["protocol"]) == (1, "honest")
+    assert run["versions"]["torch"] == torch.__version__
+    assert run["versions"]["caged"] == library.__version__
+    assert run["hardware"]["device"] in {"cpu", "cuda"}
+    assert run["threads"] == 1
+    assert run["data_path"] == str(log_csv.resolve())
+    assert set(run["seconds"]) == {"train", "evaluate", "total"}
+    assert all(seconds > 0 for seconds in run["seconds"].values())
+    assert run["started"] <= run["ended"]
+    assert run["training"]["epochs"] == 2
+    assert run["training"]["best_epoch"] in {1, 2}
+    assert run["training"]["monitor"] == "recall@20"
+
+
+def test_run_json_describes_the_split(finished_run: Path, log_csv: Path) -> None:
+    dataset = read(finished_run / "run.json")["dataset"]
+    data = library.Interactions.read(log_csv)
+    expected = library.split(data, seed=1)
+    assert (dataset["name"], dataset["users"], dataset["items"]) == ("log", USERS, ITEMS)
+    assert dataset["fingerprints"] == {name: part.fingerprint for name, part in expected.parts.items()}
+    assert dataset["split_fingerprint"] == expected.fingerprint
+    assert sum(dataset["interactions"].values()) == len(data)
+
+
+def test_history_has_one_line_per_epoch(finished_run: Path) -> None:
+    lines = [json.loads(line) for line in (finished_run / "history.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2]
+    for line in lines:
+        assert set(line["loss"]) == {"total", "bpr", "l2"}
+        assert set(line["validation"]) == {"recall@20", "ndcg@20"}
+        assert set(line["seconds"]) == {"begin_epoch", "train", "validate", "end_epoch"}
+    best = max(line["validation"]["recall@20"] for line in lines)
+    assert lines[-1]["best"] == read(finished_run / "run.json")["training"]["best_validation"] == best
+
+
+def test_metrics_json(finished_run: Path) -> None:
+    stored = read(finished_run / "metrics.json")
+    assert stored["protocol"] == "honest"
+    assert {"recall@20", "ndcg@20", "recall@20/niche", "arp@20", "tail_share@20", "gini@20"} <= set(stored["metrics"])
+    assert set(stored["users"]) == set(stored["metrics"])
+    assert stored["users"]["recall@20"] == stored["counts"]["users_relevant"]
+
+
+def test_the_means_of_the_users_are_the_metrics(finished_run: Path) -> None:
+    metrics = read(finished_run / "metrics.json")["metrics"]
+    table = pq.read_table(finished_run / "per_user.parquet")
+    names = [name for name in table.column_names if name != "user_id"]
+    assert {"recall@20", "ndcg@20", "recall@20/niche", "arp@20", "tail_share@20"} <= set(names)
+    for name in names:
+        assert float(np.nanmean(table[name].to_numpy())) == pytest.approx(metrics[name], abs=1e-12)
+
+
+def test_recommendations(finished_run: Path, log_csv: Path) -> None:
+    table = pq.read_table(finished_run / "recommendations.parquet")
+    assert table.column_names == ["user_id", "item_id", "score", "rank"]
+    split = library.split(library.Interactions.read(log_csv), seed=1)
+    assert split.valid is not None
+    assert split.test is not None
+    seen: dict[str, set[str]] = {}
+    for part in (split.train, split.valid):
+        for row in part.to_arrow().to_pylist():
+            seen.setdefault(row["user_id"], set()).add(row["item_id"])
+    lists: dict[str, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        lists.setdefault(row["user_id"], []).append(row)
+    assert set(lists) == set(split.test.to_arrow()["user_id"].to_pylist())
+    for user, rows in lists.items():
+        assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+        assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
+        # The whole catalogue less what was seen: it is smaller than 100.
+        assert {row["item_id"] for row in rows} == set(split.train.item_ids.values.to_pylist()) - seen[user]
+
+
+def test_the_stored_model_gives_the_stored_lists(finished_run: Path) -> None:
+    stored = pq.read_table(finished_run / "recommendations.parquet").to_pylist()
+    again = library.load(finished_run).recommend(k=ITEMS).to_pylist()
+    by_user = {row["user_id"] for row in stored}
+    assert [row for row in again if row["user_id"] in by_user] == stored
+
+
+def test_integer_ids_stay_integers(pairs: list[Pair], tmp_path: Path) -> None:
+    numbers = [(str(1000 + int(user[1:])), str(7 * int(item[1:]))) for user, item in pairs]
+    train(write_log(tmp_path / "log.csv", numbers), tmp_path / "run", method="mostpop")
+    table = pq.read_table(tmp_path / "run" / "recommendations.parquet")
+    assert set(table["user_id"].to_pylist()) <= {int(user) for user, _ in numbers}
+    assert set(table["item_id"].to_pylist()) == {int(item) for _, item in numbers}
+
+
+def test_equal_runs_are_equal_and_another_seed_is_not(log_csv: Path, finished_run: Path, tmp_path: Path) -> None:
+    train(log_csv, tmp_path / "same")
+    train(log_csv, tmp_path / "other", "--seed", "2")
+    first, same, other = (
+        load_file(run / "checkpoint" / "model.safetensors")
+        for run in (finished_run, tmp_path / "same", tmp_path / "other")
+    )
+    assert all(torch.equal(first[name], same[name]) for name in first)
+    assert not any(torch.equal(first[name], other[name]) for name in first)
+    assert read(finished_run / "metrics.json") == read(tmp_path / "same" / "metrics.json")
+    # The split has its own seed.
+    fingerprints = [read(run / "run.json")["dataset"]["split_fingerprint"] for run in (finished_run, tmp_path / "other")]
+    assert fingerprints[0] == fingerprints[1]
+
+
+# ---------------------------------------------------------------- output
+
+
+def test_results_go_to_stdout_and_the_rest_to_stderr(log_csv: Path, tmp_path: Path) -> None:
+    outcome = train(log_csv, tmp_path / "run")
+    assert "recall@20" in outcome.out
+    assert "protocol honest" in outcome.out
+    assert outcome.err == f"run folder: {tmp_path / 'run'}\n"
+
+
+def test_json_output_is_what_the_folder_holds(log_csv: Path, tmp_path: Path) -> None:
+    outcome = train(log_csv, tmp_path / "run", "--json")
+    printed = json.loads(outcome.out)
+    assert printed["folder"] == str(tmp_path / "run")
+    assert printed["protocol"] == "honest"
+    assert printed["metrics"] == read(tmp_path / "run" / "metrics.json")["metrics"]
+    assert printed["run"] == read(tmp_path / "run" / "run.json")
+    assert outcome.err == ""
+
+
+# ---------------------------------------------------------------- the paper protocol
+
+
+def test_paper_warns_and_labels_everything(released: Path, tmp_path: Path) -> None:
+    record = tmp_path / "results"
+    outcome = train(released, tmp_path / "run", "--protocol", "paper", "--record", record)
+    assert "warning: protocol 'paper' selects the epoch on the test part" in outcome.err
+    assert "protocol paper" in outcome.out
+    assert read(tmp_path / "run" / "metrics.json")["protocol"] == "paper"
+    run = read(tmp_path / "run" / "run.json")
+    assert run["spec"]["protocol"] == "paper"
+    assert run["spec"]["config"]["method"]["layers"] == 2
+    assert run["spec"]["config"]["train"]["sampler"] == "user_equal"
+    assert set(run["dataset"]["interactions"]) == {"train", "test"}
+    for name in ("per_user.parquet", "recommendations.parquet"):
+        assert pq.read_schema(tmp_path / "run" / name).metadata[b"protocol"] == b"paper"
+    [stored] = record.rglob("*.json")
+    assert stored.relative_to(record).parts[1:] == ("paper", "lightgcn", "seed1.json")
+    assert read(stored)["protocol"] == "paper"
+    again = caged("evaluate", tmp_path / "run")
+    assert "protocol paper" in again.out
+    assert "warning: protocol 'paper'" in again.err
+    assert json.loads(caged("evaluate", tmp_path / "run", "--json").out)["protocol"] == "paper"
+
+
+def test_paper_selects_on_test(released: Path, tmp_path: Path) -> None:
+    train(released, tmp_path / "run", "--protocol", "paper", "--set", "train.epochs=4")
+    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    best = max(line["validation"]["recall@20"] for line in history)
+    assert read(tmp_path / "run" / "metrics.json")["metrics"]["recall@20"] == best
+
+
+def test_a_change_of_what_the_protocol_owns_is_said(released: Path, tmp_path: Path) -> None:
+    outcome = train(released, tmp_path / "run", "--protocol", "paper", "--set", "method.layers=1")
+    assert "protocol 'paper' is changed by: method.layers=1 instead of 2" in outcome.err
+
+
+def test_paper_counts_up_to_the_largest_id(tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "train.txt").write_text("".join(f"{user} {user % 5} {user % 7} {user % 11} 30\n" for user in range(12)))
+    (folder / "test.txt").write_text("".join(f"{user} 20 21\n" for user in range(12)))
+    train(folder, tmp_path / "paper", "--protocol", "paper", method="mostpop")
+    assert read(tmp_path / "paper" / "run.json")["dataset"]["items"] == 31
+
+
+# ---------------------------------------------------------------- records
+
+
+def test_a_record_is_run_and_metrics_without_this_machine(log_csv: Path, tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    train(log_csv, tmp_path / "run", "--record", root, "--variant", "wide")
+    path = root / "log" / "honest" / "lightgcn-wide" / "seed1.json"
+    assert [found for found in root.rglob("*") if found.is_file()] == [path]
+    record, run = read(path), read(tmp_path / "run" / "run.json")
+    assert run["record"] == str(path)
+    assert record["metrics"] == read(tmp_path / "run" / "metrics.json")["metrics"]
+    assert record["protocol"] == "honest"
+    assert record["status"] == "finished"
+    assert record["command"].startswith("caged train --data log.csv --method lightgcn --out run ")
+    assert record["spec"]["source"] == "log.csv"
+    same = ("dataset", "versions", "hardware", "threads", "seconds", "started", "ended", "training")
+    assert {key: record[key] for key in same} == {key: run[key] for key in same}
+    text = path.read_text()
+    assert str(tmp_path) not in text
+    assert str(log_csv.parent) not in text
+    assert '"/' not in text
+    assert " /" not in text
+
+
+def test_a_failed_run_is_listed(log_csv: Path, tmp_path: Path) -> None:
+    root = tmp_path / "results"
+    arguments = ["train", "--data", log_csv, "--method", "lightgcn", "--out", tmp_path / "run", "--record", root]
+    outcome = caged(*arguments, "--set", "train.learning_rate=1e30", "--set", "train.epochs=5")
+    assert outcome.code == 2
+    assert "train.learning_rate=1e+30; lower the learning rate" in outcome.error
+    record = read(root / "log" / "honest" / "lightgcn" / "seed1.json")
+    assert record["status"] == "failed"
+    assert record["error"] in outcome.error
+    assert record["metrics"] is None
+    assert record["protocol"] == "honest"
+    assert read(tmp_path / "run" / "run.json")["status"] == "failed"
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
+def test_an_unforeseen_error_is_listed_too(
+    log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError(f"in {tmp_path}/deep/file.py")
+
+    monkeypatch.setattr("caged.models.lightgcn.LightGCN.loss", broken)
+    with pytest.raises(ZeroDivisionError):
+        train(log_csv, tmp_path / "run", "--record", tmp_path / "results")
+    record = read(tmp_path / "results" / "log" / "honest" / "lightgcn" / "seed1.json")
+    assert (record["status"], record["error"]) == ("failed", "ZeroDivisionError: in file.py")

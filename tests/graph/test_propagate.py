@@ -1,0 +1,117 @@
+"""Propagation against dense float64 matrices: forward, backward, corners of the pattern, asymmetric weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from caged.graph import Tables, aggregate, degree_weights, propagate, propagate_transposed, uniform_layers
+from tests.graph.graphs import CORNERS, dense, dense_propagate, graph_of, random_graph, random_weights
+
+LAYER_WEIGHTS = {
+    "none": (1.0,),
+    "mean of two": uniform_layers(1),
+    "mean of four": uniform_layers(3),
+    "uneven": (0.7, 0.0, -0.2, 0.5),
+}
+
+
+def tables(graph, width=5, seed=1, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    rows = graph.user_count + graph.item_count
+    stacked = torch.randn(rows, width, generator=generator, dtype=dtype).to(graph.device)
+    return Tables(*(part.clone() for part in stacked.split([graph.user_count, graph.item_count])))
+
+
+@pytest.mark.parametrize("layers", LAYER_WEIGHTS.values(), ids=LAYER_WEIGHTS.keys())
+@pytest.mark.parametrize("make", CORNERS.values(), ids=CORNERS.keys())
+def test_forward_and_backward_equal_dense(make, layers):
+    graph = make()
+    weights = random_weights(graph)
+    matrix = dense(graph, weights)
+    given = tables(graph)
+    leaves = Tables(*(part.requires_grad_() for part in given))
+    reference = torch.cat(given).detach().requires_grad_()
+
+    ours = torch.cat(propagate(graph, weights, leaves, layers))
+    expected = dense_propagate(matrix, reference, layers)
+    torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
+
+    seed = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2), dtype=ours.dtype)
+    ours.backward(seed)
+    expected.backward(seed)
+    gradient = torch.cat([leaves.users.grad, leaves.items.grad])
+    torch.testing.assert_close(gradient, reference.grad, rtol=1e-12, atol=1e-12)
+
+
+def test_float32_is_close_to_float64():
+    graph = random_graph(edges=60)
+    weights = random_weights(graph, dtype=torch.float32)
+    given = tables(graph, dtype=torch.float32)
+    ours = torch.cat(propagate(graph, weights, given, uniform_layers(3)))
+    expected = dense_propagate(dense(graph, weights), torch.cat(given).double(), uniform_layers(3))
+    torch.testing.assert_close(ours.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_transposed_pass_is_the_transpose():
+    """<W x, y> = <x, W^T y>, and W^T differs from W here."""
+    graph = random_graph()
+    weights = random_weights(graph)
+    x, y = tables(graph, seed=1), tables(graph, seed=2)
+    forward = torch.cat(propagate(graph, weights, x, (0.0, 1.0)))
+    backward = torch.cat(propagate_transposed(graph, weights, y, (0.0, 1.0)))
+    torch.testing.assert_close((forward * torch.cat(y)).sum(), (torch.cat(x) * backward).sum())
+    assert not torch.allclose(backward, torch.cat(propagate(graph, weights, y, (0.0, 1.0))))
+
+
+def test_rows_without_edges_are_zero():
+    offsets = torch.tensor([0, 0, 2, 2], dtype=torch.int32)
+    sources = torch.tensor([1, 0], dtype=torch.int32)
+    table = torch.tensor([[1.0, 2.0], [10.0, 20.0]])
+    out = aggregate(offsets, sources, torch.tensor([0.5, 2.0]), table)
+    assert out.tolist() == [[0, 0], [7, 14], [0, 0]]
+
+
+def test_two_node_graph_by_hand():
+    """One edge: the weight is 1, and with L = 1 both nodes end at the mean of the two rows."""
+    graph = graph_of([(0, 0)], 1, 1)
+    out = propagate(graph, degree_weights(graph), Tables(torch.tensor([[2.0]]), torch.tensor([[6.0]])), (0.5, 0.5))
+    assert out.users.item() == out.items.item() == 4.0
+
+
+def test_assigned_weights_are_seen_in_both_directions():
+    graph = random_graph()
+    weights, other = random_weights(graph, seed=0), random_weights(graph, seed=5)
+    given = tables(graph)
+    weights.assign(other.to_user, other.to_item)
+    for layers in ((0.0, 1.0), (0.2, 0.3, 0.5)):
+        assert torch.equal(
+            torch.cat(propagate(graph, weights, given, layers)), torch.cat(propagate(graph, other, given, layers))
+        )
+        assert torch.equal(
+            torch.cat(propagate_transposed(graph, weights, given, layers)),
+            torch.cat(propagate_transposed(graph, other, given, layers)),
+        )
+
+
+def test_same_input_same_bits():
+    graph = random_graph(edges=200, user_count=50, item_count=40)
+    weights = degree_weights(graph)
+    given = tables(graph, width=64, dtype=torch.float32)
+    first, second = (torch.cat(propagate(graph, weights, given, uniform_layers(3))) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("make", CORNERS.values(), ids=CORNERS.keys())
+def test_cuda_equals_cpu(make):
+    graph = make()
+    weights = random_weights(graph, dtype=torch.float32)
+    given = tables(graph, width=32, dtype=torch.float32)
+    on_gpu = graph.to("cuda")
+    gpu_weights = random_weights(on_gpu, dtype=torch.float32)
+    gpu_tables = Tables(*(part.cuda() for part in given))
+    for ours in (propagate, propagate_transposed):
+        expected = torch.cat(ours(graph, weights, given, uniform_layers(3)))
+        actual = torch.cat(ours(on_gpu, gpu_weights, gpu_tables, uniform_layers(3))).cpu()
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)

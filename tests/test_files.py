@@ -1,0 +1,106 @@
+"""Files that are complete or absent."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from caged.errors import RunError
+from caged.files import (
+    json_ready,
+    make_output_folder,
+    read_json,
+    remove_leftovers,
+    replacing,
+    write_json,
+    write_text,
+)
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "x.txt"
+    write_text(target, "old")
+    with replacing(target) as temporary:
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), ValueError("bad"), KeyboardInterrupt()])
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException) -> None:
+    target = tmp_path / "x.txt"
+    write_text(target, "old")
+
+    def write() -> None:
+        with replacing(target) as temporary:
+            temporary.write_text("half")
+            raise error
+
+    with pytest.raises(RunError if isinstance(error, OSError) else type(error)):
+        write()
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
+
+
+def test_a_full_disk_is_one_sentence_about_the_target(tmp_path: Path) -> None:
+    target = tmp_path / "x.txt"
+    with pytest.raises(RunError, match=f"could not write {target}: No space left on device; free space"), replacing(target):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    kept = ["run.json", ".hidden", "notes.tmp"]
+    for name in [*kept, ".run.json.0a1b2c3d.tmp"]:
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+    remove_leftovers(tmp_path / "missing")
+
+
+def test_json_has_no_nan_and_no_numpy(tmp_path: Path) -> None:
+    value = {
+        "nan": math.nan,
+        "list": [math.inf, np.float32(0.5), np.int64(3)],
+        3: (1, 2),
+        "path": Path("a/b"),
+        "text": "ä",
+    }
+    write_json(tmp_path / "x.json", value)
+    text = (tmp_path / "x.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {"nan": None, "list": [None, 0.5, 3], "3": [1, 2], "path": "a/b", "text": "ä"}
+    assert "ä" in text
+    assert read_json(tmp_path / "x.json") == json_ready(value)
+
+
+@pytest.mark.parametrize("content", [b'{"a": ', b"", b"\xff\xfe{}"])
+def test_truncated_json_is_one_sentence(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(content)
+    with pytest.raises(RunError, match="not readable JSON") as caught:
+        read_json(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_json_names_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"x\.json does not exist"):
+        read_json(tmp_path / "x.json")
+
+
+def test_an_output_folder_is_new_or_empty(tmp_path: Path) -> None:
+    folder = make_output_folder(tmp_path / "a" / "b")
+    assert folder.is_dir()
+    assert list(make_output_folder(folder).iterdir()) == []
+    (folder / "x").touch()
+    with pytest.raises(RunError, match="is not empty"):
+        make_output_folder(folder)
+    with pytest.raises(RunError, match="Not a directory"):
+        make_output_folder(folder / "x" / "y")
+    with pytest.raises(RunError, match="File exists"):
+        make_output_folder(folder / "x")

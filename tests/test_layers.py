@@ -1,0 +1,115 @@
+"""The architecture as a test: who imports whom, and which packages the core needs."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import caged
+
+ROOT = Path(caged.__file__).parent
+FOUNDATION = {"_version", "errors", "config", "seeding", "files"}
+ORDER = {
+    "data": 1,
+    "graph": 2,
+    "models": 3,
+    "training": 4,
+    "evaluation": 4,
+    "experiments": 5,
+    "report": 6,
+    "serve": 6,
+    "cli": 7,
+    "__main__": 8,
+}
+CORE = {"data", "graph", "models", "training", "evaluation"}
+CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
+ENTRY = "__init__"  # the public names; loaded on first use
+
+
+def layer_of(module: Path) -> str:
+    """The first part below `caged`: `data` for caged/data/ids.py, `errors` for caged/errors.py."""
+    return module.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports_of(module: Path, *, skip_type_checking: bool = False) -> set[str]:
+    """Absolute dotted names, relative imports resolved, wherever in the file they stand."""
+    package = ["caged", *module.relative_to(ROOT).parts[:-1]]
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    hidden = {id(inner) for node in ast.walk(tree) if _only_for_types(node) for inner in ast.walk(node)}
+    found = set()
+    for node in ast.walk(tree):
+        if skip_type_checking and id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            prefix = ".".join([*base, *([node.module] if node.module else [])])
+            # `from caged import data` imports a layer too, hence the names as well.
+            found |= {prefix, *(f"{prefix}.{alias.name}" for alias in node.names if prefix == "caged")}
+    return found
+
+
+def _only_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def layers_in(names: set[str]) -> set[str]:
+    parts = [name.split(".") for name in names]
+    return {part[1] for part in parts if part[0] == "caged" and len(part) > 1}
+
+
+def allowed(layer: str) -> set[str]:
+    if layer in FOUNDATION:
+        return FOUNDATION
+    return FOUNDATION | {layer} | {other for other, place in ORDER.items() if place < ORDER[layer]}
+
+
+MODULES = sorted(path for path in ROOT.rglob("*.py") if layer_of(path) != ENTRY)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_package_imports_only_from_its_left(module: Path) -> None:
+    layer = layer_of(module)
+    assert layer in FOUNDATION | set(ORDER), f"{layer} has no place in the architecture"
+    wrong = layers_in(imports_of(module)) - allowed(layer)
+    assert not wrong, f"{layer} must not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [path for path in MODULES if layer_of(path) in CORE | FOUNDATION],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_the_core_needs_few_packages(module: Path) -> None:
+    roots = {name.split(".")[0] for name in imports_of(module, skip_type_checking=True)} - {"caged", ""}
+    assert roots <= CORE_PACKAGES | set(sys.stdlib_module_names)
+
+
+def test_the_walker_sees_what_it_should(tmp_path: Path) -> None:
+    source = ROOT / "data" / "source.py"
+    assert {"caged.data.ids", "caged.errors", "os", "pathlib"} <= imports_of(source)
+    assert "training" not in allowed("evaluation")
+    assert "evaluation" not in allowed("training")
+    assert "data" not in allowed("errors")
+    assert {"training", "evaluation", "models"} <= allowed("experiments")
+
+
+def test_importing_caged_loads_nothing_heavy() -> None:
+    script = "import caged, json, sys; caged.__version__; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in json.loads(done.stdout)}
+    assert not loaded & {"torch", "scipy", "typer", "numpy", "pyarrow", "rich", "click"}
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in caged.__all__:
+        assert getattr(caged, name) is not None
+    assert set(dir(caged)) == set(caged.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        caged.nothing  # noqa: B018
