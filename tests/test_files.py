@@ -32,7 +32,9 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), ValueError("bad"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), ValueError("bad"), KeyboardInterrupt()]
+)
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException) -> None:
     target = tmp_path / "x.txt"
     write_text(target, "old")
@@ -50,13 +52,16 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: Ba
 
 def test_a_full_disk_is_one_sentence_about_the_target(tmp_path: Path) -> None:
     target = tmp_path / "x.txt"
-    with pytest.raises(RunError, match=f"could not write {target}: No space left on device; free space"), replacing(target):
+    with (
+        pytest.raises(RunError, match=f"could not write {target}: No space left on device; free space"),
+        replacing(target),
+    ):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Path) -> None:
     kept = ["run.json", ".hidden", "notes.tmp"]
-    for name in [*kept, ".run.json.0a1b2c3d.tmp"]:
+    for name in [*kept, ".run.json.0a1b2c3d.tmp", ".tmphc6uTQ"]:
         (tmp_path / name).touch()
     remove_leftovers(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)

@@ -18,6 +18,7 @@ from caged._version import __version__
 
 if TYPE_CHECKING:
     from caged.data import IdMap, Interactions, Split, split
+    from caged.data.source import dataset
     from caged.errors import CagedError
     from caged.experiments.estimators import LightGCN, MostPopular, Recommender, load
 
@@ -29,6 +30,7 @@ _HOME = {
     "MostPopular": "caged.experiments.estimators",
     "Recommender": "caged.experiments.estimators",
     "Split": "caged.data",
+    "dataset": "caged.data.source",
     "load": "caged.experiments.estimators",
     "split": "caged.data",
 }
@@ -42,6 +44,7 @@ __all__ = [
     "Recommender",
     "Split",
     "__version__",
+    "dataset",
     "load",
     "split",
 ]

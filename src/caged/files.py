@@ -36,10 +36,11 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete the temporary files that a killed process left in `folder`."""
-    for leftover in folder.glob(".*.tmp"):
-        with suppress(OSError):
-            leftover.unlink()
+    """Delete the temporary files that a killed process left in `folder`: those of `replacing` and of safetensors."""
+    for pattern in (".*.tmp", ".tmp*"):
+        for leftover in folder.glob(pattern):
+            with suppress(OSError):
+                leftover.unlink()
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -44,6 +44,10 @@ class Generators:
         generator.manual_seed(derive(self.seed, name))
         return generator
 
+    def used_on_device(self) -> list[torch.Generator]:
+        """The streams that exist so far."""
+        return list(self._streams.values())
+
     def state(self) -> dict[str, torch.Tensor]:
         return {name: generator.get_state() for name, generator in sorted(self._streams.items())}
 

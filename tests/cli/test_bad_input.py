@@ -42,7 +42,10 @@ def training(data: str, *extra: str, method: str = "lightgcn", out: str = "runs/
 
 ROWS = "a,x\na,y\na,z\nb,x\nb,y\nb,z\nc,x\nc,y\nc,z\n"
 BAD_LOGS: dict[str, tuple[bytes, tuple[str, ...]]] = {
-    "misnamed column": (b"userid,item_id\n1,2\n", ("no column 'user_id'", "'userid', 'item_id'", "did you mean 'userid'?")),
+    "misnamed column": (
+        b"userid,item_id\n1,2\n",
+        ("no column 'user_id'", "'userid', 'item_id'", "did you mean 'userid'?"),
+    ),
     "missing column": (b"user_id,when\n1,2\n", ("no column 'item_id'", "found: 'user_id', 'when'", "--item-column")),
     "missing header": (b"1,2\n3,4\n", ("log.csv", "header line")),
     "other separator": (b"user_id;item_id\n1;2\n", ("log.csv", "single column", "commas")),
@@ -125,14 +128,20 @@ def test_duplicates_are_merged_and_counted(tmp_path: Path, pairs: list[Pair]) ->
 
 BAD_OPTIONS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "unknown key": (["--set", "train.epoch=3"], ("unknown key 'train.epoch'", "did you mean 'train.epochs'?")),
-    "unknown method key": (["--set", "method.layer=3"], ("unknown key 'method.layer'", "did you mean 'method.layers'?")),
+    "unknown method key": (
+        ["--set", "method.layer=3"],
+        ("unknown key 'method.layer'", "did you mean 'method.layers'?"),
+    ),
     "unknown section": (["--set", "trian.epochs=3"], ("unknown section 'trian'", "did you mean 'train'?")),
     "no value": (["--set", "train.epochs"], ("section.key=value",)),
     "text for a number": (["--set", "train.epochs=abc"], ("train.epochs is 'abc'", "a whole number")),
     "negative number": (["--set", "train.epochs=-1"], ("train.epochs is -1", ">= 1")),
     "zero learning rate": (["--set", "train.learning_rate=0"], ("train.learning_rate is 0.0", "> 0")),
     "infinite": (["--set", "method.l2=inf"], ("method.l2 is 'inf'", "finite")),
-    "unknown sampler": (["--set", "train.sampler=user_eqal"], ("train.sampler is 'user_eqal'", "did you mean 'user_equal'?")),
+    "unknown sampler": (
+        ["--set", "train.sampler=user_eqal"],
+        ("train.sampler is 'user_eqal'", "did you mean 'user_equal'?"),
+    ),
     "unknown preset": (["--preset", "movies"], ("unknown preset 'movies'", "did you mean 'movie'?")),
     "missing preset file": (["--preset", "mine.toml"], ("cannot read preset file mine.toml",)),
     "unknown protocol": (["--protocol", "honets"], ("unknown protocol 'honets'", "did you mean 'honest'?")),
@@ -379,6 +388,7 @@ def test_resume_needs_an_unfinished_run(run: Path) -> None:
         ("--rating-column", "r"),
         ("--timestamp-column", "t"),
         ("--min-rating", "3"),
+        ("--validate-on", "source=explore"),
     ],
     ids=lambda option: option[0],
 )

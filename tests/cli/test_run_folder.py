@@ -150,7 +150,9 @@ def test_equal_runs_are_equal_and_another_seed_is_not(log_csv: Path, finished_ru
     assert not any(torch.equal(first[name], other[name]) for name in first)
     assert read(finished_run / "metrics.json") == read(tmp_path / "same" / "metrics.json")
     # The split has its own seed.
-    fingerprints = [read(run / "run.json")["dataset"]["split_fingerprint"] for run in (finished_run, tmp_path / "other")]
+    fingerprints = [
+        read(run / "run.json")["dataset"]["split_fingerprint"] for run in (finished_run, tmp_path / "other")
+    ]
     assert fingerprints[0] == fingerprints[1]
 
 
@@ -259,9 +261,7 @@ def test_a_failed_run_is_listed(log_csv: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "metrics.json").exists()
 
 
-def test_an_unforeseen_error_is_listed_too(
-    log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unforeseen_error_is_listed_too(log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError(f"in {tmp_path}/deep/file.py")
 

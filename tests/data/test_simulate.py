@@ -27,7 +27,7 @@ from caged.data.market.truth import (
     true_preference_gap_at_k,
 )
 from caged.data.market.world import World, draw_world
-from caged.data.simulate import TABLES, Market, gini, simulate, top_share
+from caged.data.simulate import FILES, TABLES, Market, gini, simulate, top_share
 from caged.errors import ConfigError, DataError, RunError
 
 SMALL = MarketConfig(user_count=120, item_count=90, rounds=12, test_rounds=4, slots=6, rank=8, shortlist=20)
@@ -422,7 +422,7 @@ def test_written_folder_is_complete(small: Market, tmp_path: Path) -> None:
     folder = tmp_path / "market"
     small.write(folder)
     for name in TABLES:
-        assert pq.read_table(folder / f"{name}.parquet").equals(getattr(small, name))
+        assert pq.read_table(folder / FILES[name]).equals(getattr(small, name))
     stored = json.loads((folder / "simulation.json").read_text())
     assert stored == json.loads(json.dumps(small.summary()))
     assert stored["parameters"]["sharpness"] == 6.0
@@ -433,7 +433,8 @@ def test_written_folder_is_complete(small: Market, tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         "simulation.json",
         "world.npz",
-        *(f"{name}.parquet" for name in TABLES),
+        *("train.parquet", "test.parquet", "test_oracle.parquet"),  # train and test: a folder that `load` reads
+        *("items.parquet", "users.parquet", "rounds.parquet"),
     }
     with pytest.raises(RunError, match="is not empty"):
         small.write(folder)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from caged.data import Columns, load
-from caged.data.source import RELEASED
+from caged.data.datasets import DATASETS
 from caged.errors import DataError
 
 
@@ -78,14 +78,15 @@ def test_one_user_is_too_few_only_over_all_parts(tmp_path: Path) -> None:
 
 
 def test_released_datasets_lie_below_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text_split(tmp_path / RELEASED["ml-1m-caged"])
+    text_split(tmp_path / DATASETS["ml-1m-caged"].folder)
     monkeypatch.setenv("CAGED_DATA", str(tmp_path))
     source = load("ml-1m-caged")
     assert (source.name, source.path) == ("ml-1m-caged", tmp_path / "caged_movie")
     with pytest.raises(DataError, match=r"'gowalla' is not in CAGED_DATA=.*there is no folder"):
         load("gowalla")
     monkeypatch.delenv("CAGED_DATA")
-    with pytest.raises(DataError, match=r"CAGED_DATA is not set; .*export CAGED_DATA="):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with pytest.raises(DataError, match=r"CAGED_DATA is not set: .*export CAGED_DATA="):
         load("ml-1m-caged")
 
 
@@ -136,7 +137,7 @@ def test_max_id_is_for_plain_text_splits_only(tmp_path: Path) -> None:
 def released_data() -> Path | None:
     beside = Path(__file__).parents[3] / "shared" / "data"
     candidates = [Path(folder) for folder in [os.environ.get("CAGED_DATA"), beside] if folder]
-    return next((folder for folder in candidates if (folder / RELEASED["ml-1m-caged"]).is_dir()), None)
+    return next((folder for folder in candidates if (folder / DATASETS["ml-1m-caged"].folder).is_dir()), None)
 
 
 @pytest.mark.realdata

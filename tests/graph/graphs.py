@@ -48,7 +48,7 @@ def dense_propagate(matrix, stacked, layer_weights):
 
 
 CORNERS = {
-    "random": lambda: random_graph(),
+    "random": random_graph,
     "one edge": lambda: graph_of([(0, 0)], 1, 1),
     "one user": lambda: graph_of([(0, 0), (0, 2), (0, 3)], 1, 5),
     "one item": lambda: graph_of([(0, 0), (3, 0)], 5, 1),

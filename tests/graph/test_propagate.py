@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
-from caged.graph import Tables, aggregate, degree_weights, propagate, propagate_transposed, uniform_layers
+from caged.graph import EdgeWeights, Engine, Tables, degree_weights, propagate, propagate_transposed, uniform_layers
+from caged.graph.cpu import COLUMNS, CpuLayout, aggregate
 from tests.graph.graphs import CORNERS, dense, dense_propagate, graph_of, random_graph, random_weights
 
 LAYER_WEIGHTS = {
@@ -33,7 +36,7 @@ def test_forward_and_backward_equal_dense(make, layers):
     leaves = Tables(*(part.requires_grad_() for part in given))
     reference = torch.cat(given).detach().requires_grad_()
 
-    ours = torch.cat(propagate(graph, weights, leaves, layers))
+    ours = torch.cat(propagate(weights, leaves, layers))
     expected = dense_propagate(matrix, reference, layers)
     torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
 
@@ -48,7 +51,7 @@ def test_float32_is_close_to_float64():
     graph = random_graph(edges=60)
     weights = random_weights(graph, dtype=torch.float32)
     given = tables(graph, dtype=torch.float32)
-    ours = torch.cat(propagate(graph, weights, given, uniform_layers(3)))
+    ours = torch.cat(propagate(weights, given, uniform_layers(3)))
     expected = dense_propagate(dense(graph, weights), torch.cat(given).double(), uniform_layers(3))
     torch.testing.assert_close(ours.double(), expected, rtol=1e-5, atol=1e-5)
 
@@ -58,10 +61,10 @@ def test_the_transposed_pass_is_the_transpose():
     graph = random_graph()
     weights = random_weights(graph)
     x, y = tables(graph, seed=1), tables(graph, seed=2)
-    forward = torch.cat(propagate(graph, weights, x, (0.0, 1.0)))
-    backward = torch.cat(propagate_transposed(graph, weights, y, (0.0, 1.0)))
+    forward = torch.cat(propagate(weights, x, (0.0, 1.0)))
+    backward = torch.cat(propagate_transposed(weights, y, (0.0, 1.0)))
     torch.testing.assert_close((forward * torch.cat(y)).sum(), (torch.cat(x) * backward).sum())
-    assert not torch.allclose(backward, torch.cat(propagate(graph, weights, y, (0.0, 1.0))))
+    assert not torch.allclose(backward, torch.cat(propagate(weights, y, (0.0, 1.0))))
 
 
 def test_rows_without_edges_are_zero():
@@ -75,7 +78,7 @@ def test_rows_without_edges_are_zero():
 def test_two_node_graph_by_hand():
     """One edge: the weight is 1, and with L = 1 both nodes end at the mean of the two rows."""
     graph = graph_of([(0, 0)], 1, 1)
-    out = propagate(graph, degree_weights(graph), Tables(torch.tensor([[2.0]]), torch.tensor([[6.0]])), (0.5, 0.5))
+    out = propagate(degree_weights(graph), Tables(torch.tensor([[2.0]]), torch.tensor([[6.0]])), (0.5, 0.5))
     assert out.users.item() == out.items.item() == 4.0
 
 
@@ -85,12 +88,10 @@ def test_assigned_weights_are_seen_in_both_directions():
     given = tables(graph)
     weights.assign(other.to_user, other.to_item)
     for layers in ((0.0, 1.0), (0.2, 0.3, 0.5)):
+        assert torch.equal(torch.cat(propagate(weights, given, layers)), torch.cat(propagate(other, given, layers)))
         assert torch.equal(
-            torch.cat(propagate(graph, weights, given, layers)), torch.cat(propagate(graph, other, given, layers))
-        )
-        assert torch.equal(
-            torch.cat(propagate_transposed(graph, weights, given, layers)),
-            torch.cat(propagate_transposed(graph, other, given, layers)),
+            torch.cat(propagate_transposed(weights, given, layers)),
+            torch.cat(propagate_transposed(other, given, layers)),
         )
 
 
@@ -98,20 +99,58 @@ def test_same_input_same_bits():
     graph = random_graph(edges=200, user_count=50, item_count=40)
     weights = degree_weights(graph)
     given = tables(graph, width=64, dtype=torch.float32)
-    first, second = (torch.cat(propagate(graph, weights, given, uniform_layers(3))) for _ in range(2))
+    first, second = (torch.cat(propagate(weights, given, uniform_layers(3))) for _ in range(2))
     assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("width", [1, 63, 64, 65, 130, 256])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_column_blocks_and_internal_order_do_not_show(width, threads):
+    """Any width, and rows dealt out for any number of threads, give the plain product."""
+    graph = CORNERS["heavy head"]()
+    graph.__dict__["cpu_layout"] = CpuLayout(graph, threads)
+    weights = random_weights(graph)
+    given = tables(graph, width=width)
+    expected = dense_propagate(dense(graph, weights), torch.cat(given), uniform_layers(2))
+    torch.testing.assert_close(torch.cat(propagate(weights, given, uniform_layers(2))), expected)
+    assert COLUMNS == 64
+
+
+def test_rows_are_dealt_out_only_where_threads_would_be_unbalanced():
+    skewed = graph_of([(u, i) for u in range(20) for i in range(10 if u < 10 else 1)], 20, 10)
+    assert CpuLayout(skewed, 2).users.order is not None
+    assert CpuLayout(skewed, 1).users.order is None
+    assert CpuLayout(skewed, 2).items.order is None
+    order = CpuLayout(skewed, 2).users.order
+    assert sorted(order.tolist()) == list(range(20))
+    halves = skewed.user_degrees[order].view(2, 10).sum(1)
+    assert halves[0] == halves[1]
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("make", CORNERS.values(), ids=CORNERS.keys())
-def test_cuda_equals_cpu(make):
+@pytest.mark.parametrize(
+    ("backend", "precision", "tolerance"),
+    [
+        ("sparse", "float32", 1e-5),
+        ("sparse", "bf16", 2e-2),
+        ("dense", "float32", 1e-5),
+        ("dense", "tf32", 2e-3),
+        ("dense", "bf16", 2e-2),
+    ],
+)
+def test_cuda_back_ends_equal_dense_float64(make, backend, precision, tolerance):
     graph = make()
     weights = random_weights(graph, dtype=torch.float32)
-    given = tables(graph, width=32, dtype=torch.float32)
-    on_gpu = graph.to("cuda")
-    gpu_weights = random_weights(on_gpu, dtype=torch.float32)
+    given = tables(graph, width=48, dtype=torch.float32)
+    on_gpu = dataclasses.replace(graph.to("cuda"), engine=Engine(backend, precision))
+    gpu_weights = EdgeWeights(on_gpu, weights.to_user.cuda() * 0, weights.to_item.cuda() * 0)
+    gpu_weights.assign(weights.to_user.cuda(), weights.to_item.cuda())
     gpu_tables = Tables(*(part.cuda() for part in given))
-    for ours in (propagate, propagate_transposed):
-        expected = torch.cat(ours(graph, weights, given, uniform_layers(3)))
-        actual = torch.cat(ours(on_gpu, gpu_weights, gpu_tables, uniform_layers(3))).cpu()
-        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-5)
+    matrix = dense(graph, weights)
+    for layers in ((1.0,), (0.0, 1.0), uniform_layers(3)):
+        for ours, reference in ((propagate, matrix), (propagate_transposed, matrix.T)):
+            expected = dense_propagate(reference, torch.cat(given).double(), layers)
+            actual = torch.cat(ours(gpu_weights, gpu_tables, layers)).double().cpu()
+            scale = expected.abs().max()
+            assert ((actual - expected).abs().max() / scale).item() < tolerance

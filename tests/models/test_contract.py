@@ -13,7 +13,7 @@ from caged.config import build, describe, to_dict
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import top_k
-from caged.graph import BipartiteGraph, Sampler
+from caged.graph import BipartiteGraph, Engine, Sampler
 from caged.models import METHODS, register
 from caged.models.mostpop import MostPopular, MostPopularConfig
 from caged.seeding import Generators
@@ -105,7 +105,8 @@ class TestEveryMethod:
         on_cpu = fitted(name, log)
         known = METHODS[name]
         on_gpu = known.method(small(known.config))
-        on_gpu.prepare(BipartiteGraph.from_interactions(log, "cuda"), Generators(1, "cuda"))
+        exact = Engine(precision="float32")
+        on_gpu.prepare(BipartiteGraph.from_interactions(log, "cuda", exact), Generators(1, "cuda"))
         on_gpu.load_state(on_cpu.state().clone())
         everyone = torch.arange(log.user_count)
         scores = on_gpu.scorer()(everyone.cuda()).cpu()

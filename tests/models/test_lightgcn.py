@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
-from caged.models.base import Stage
+from caged.models.base import Stage, Vectors
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn import LightGCN, LightGCNConfig, layer_weights
-from caged.models.losses import bpr, l2_rows
+from caged.models.losses import bpr, bpr_with_l2, l2_rows
 from caged.seeding import Generators
 from tests.graph.graphs import dense, graph_of, random_graph
 from tests.models.logs import skewed
@@ -132,7 +132,7 @@ def test_layer_scale_one_is_the_mean_bit_for_bit():
     assert layer_weights(3, 1.0) == uniform_layers(3)
     graph = random_graph()
     method = prepared(graph, embedding_size=8)
-    expected = propagate(graph, degree_weights(graph), Tables(method.encoder.users, method.encoder.items), (0.25,) * 4)
+    expected = propagate(degree_weights(graph), Tables(method.encoder.users, method.encoder.items), (0.25,) * 4)
     assert torch.equal(method.scorer().vectors.users, expected.users)
 
 
@@ -155,3 +155,23 @@ def test_parameters_are_the_two_tables():
     method = prepared(random_graph(), embedding_size=4)
     (group,) = method.parameters(Stage("train"))
     assert [tuple(p.shape) for p in group["params"]] == [(13, 4), (9, 4)]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [1, 7, 64, 256])
+def test_fused_loss_equals_the_plain_one(width):
+    graph = random_graph(edges=60)
+    batch = some_batch(graph, size=37)
+    weight = torch.nn.functional.pad(torch.full((30,), 1 / 30), (0, 7))  # seven padded triples
+    batch = batch._replace(weight=weight)
+    draw = torch.Generator().manual_seed(5)
+    rows = (graph.user_count, graph.item_count) * 2
+    plain = [torch.randn(count, width, generator=draw).requires_grad_() for count in rows]
+    fused = [table.detach().cuda().requires_grad_() for table in plain]
+    expected = bpr_with_l2(Vectors(*plain[:2]), Vectors(*plain[2:]), batch, 0.3)
+    actual = bpr_with_l2(Vectors(*fused[:2]), Vectors(*fused[2:]), Batch(*(part.cuda() for part in batch)), 0.3)
+    (expected.total * 1.7).backward()
+    (actual.total * 1.7).backward()
+    assert actual.total.item() == pytest.approx(expected.total.item(), rel=1e-5)
+    for mine, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(mine.grad.cpu(), other.grad, rtol=1e-4, atol=1e-6)

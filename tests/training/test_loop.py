@@ -23,9 +23,9 @@ CONFIG = TrainConfig(epochs=5, batch_size=64, learning_rate=0.01, patience=None,
 class Scripted(Method[None]):
     """One number that every epoch moves; keeps a diary of what the loop does to it."""
 
-    def __init__(self, stages=(Stage("train"),)):
+    def __init__(self, stages=None):
         super().__init__(None)
-        self._stages = stages
+        self._stages = stages or (Stage("train"),)
         self.diary = []
 
     def stages(self):

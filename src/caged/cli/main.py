@@ -11,7 +11,9 @@ from typing import cast
 import typer
 
 from caged._version import __version__
+from caged.cli import data as data_commands
 from caged.cli import methods, results
+from caged.cli.demo import demo
 from caged.cli.evaluate import evaluate
 from caged.cli.output import is_verbose, say
 from caged.cli.recommend import recommend
@@ -49,6 +51,8 @@ def caged(
 app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
+app.command()(demo)
+app.add_typer(data_commands.app, name="data")
 app.add_typer(methods.app, name="methods")
 app.add_typer(results.app, name="results")
 
@@ -73,13 +77,11 @@ def main() -> None:
     except USAGE_ERROR as error:
         _explain(error)
         sys.exit(BAD_INPUT)
-    except Interrupted:
-        say("stopped; continue with caged train --resume and the folder of the run")
-        sys.exit(INTERRUPTED)
-    except (KeyboardInterrupt, typer.Abort):
-        say("interrupted")
-        sys.exit(INTERRUPTED)
+    except (Interrupted, KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would fail to flush, loudly
         sys.exit(1)
+    if code == INTERRUPTED:  # some versions of typer turn Ctrl-C into this code themselves
+        say("interrupted; caged train --resume and the folder of a run continue it")
     sys.exit(code)

@@ -51,6 +51,10 @@ def train(
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    validate_on: Annotated[
+        str | None,
+        typer.Option(help="Choose the epoch only on held-out interactions with COLUMN=VALUE, e.g. source=explore."),
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -88,7 +92,7 @@ def train(
             seed=seed,
             device=device,
             threads=threads,
-            data={**columns, "min_rating": min_rating},
+            data={**columns, "min_rating": min_rating, "validate_on": validate_on},
         )
         folder = out or Path("runs") / f"{_stem(data)}-{method}-{seed}"
     for warning in warnings_of(spec):
@@ -106,6 +110,13 @@ def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: b
     merged = result.run["dataset"]["merged_duplicates"]
     if merged:
         say(f"{merged:,} duplicate rows were merged")
+    if spec.data.validate_on is not None:
+        held_out = result.run["dataset"]["interactions"]["valid"]
+        candidates = result.run["dataset"]["split"]["notes"]["validation_candidates"]
+        say(
+            f"validation: the {held_out:,} of {candidates:,} held-out interactions with {spec.data.validate_on}; "
+            f"the others are in train"
+        )
     if as_json:
         print_json({"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": result.run})
         return

@@ -3,11 +3,24 @@
 from caged.data.columns import Columns
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
+from caged.data.marked import validate_on
 from caged.data.readers import read_frame, read_log, validate_log
 from caged.data.source import Source, load
-from caged.data.split import Development, Split, carve_validation, given_split, split
+from caged.data.splits import (
+    KINDS,
+    Development,
+    Split,
+    carve_validation,
+    given_split,
+    intervened_split,
+    leave_last_out,
+    split,
+    split_by_time,
+    split_log,
+)
 
 __all__ = [
+    "KINDS",
     "Columns",
     "Development",
     "IdMap",
@@ -16,9 +29,14 @@ __all__ = [
     "Split",
     "carve_validation",
     "given_split",
+    "intervened_split",
+    "leave_last_out",
     "load",
     "read_frame",
     "read_log",
     "split",
+    "split_by_time",
+    "split_log",
     "validate_log",
+    "validate_on",
 ]

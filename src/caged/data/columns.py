@@ -87,9 +87,14 @@ class Columns:
 
 
 class Column:
-    """The values of one column with the words that an error about them needs."""
+    """The values of one column with the words that an error about them needs.
 
-    def __init__(self, values: pa.ChunkedArray | pa.Array, name: str, where: str) -> None:
+    `rows_before` counts the data rows in front of a part of a file; None where the values are in no row order.
+    """
+
+    def __init__(
+        self, values: pa.ChunkedArray | pa.Array, name: str, where: str, *, rows_before: int | None = 0
+    ) -> None:
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
         if is_text(values.type):
@@ -97,6 +102,7 @@ class Column:
         self.values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         self.name = name
         self.where = where
+        self.rows_before = rows_before
         if is_text(values.type):
             self._check_utf8()
 
@@ -121,7 +127,12 @@ class Column:
     def error(self, row: int, problem: str, fix: str) -> DataError:
         seen = self.values[row].as_py()
         shown = repr(seen if not isinstance(seen, str) or len(seen) <= 40 else seen[:40] + "...")
-        return DataError(f"{self.where}: column '{self.name}' {problem.format(shown)} in data row {row + 1}; {fix}")
+        seen_there = problem.format(shown)
+        if self.rows_before is None:
+            seen_there = seen_there.rstrip(",")
+        else:
+            seen_there += f" in data row {self.rows_before + row + 1}"
+        return DataError(f"{self.where}: column '{self.name}' {seen_there}; {fix}")
 
     def wrong_type(self, allowed: str) -> DataError:
         return DataError(
@@ -157,12 +168,16 @@ def _int64_ids(column: Column, integers: pa.Array) -> pa.Array:
         too_large = _mask(pc.greater(integers, pa.scalar(2**63 - 1, type=pa.uint64())))
         column.reject(too_large, "is {}, above 2**63 - 1,", "convert the column to strings")
     integers = integers.cast(pa.int64())
+    reject_negative(column, integers)
+    return integers
+
+
+def reject_negative(column: Column, integers: pa.Array) -> None:
     column.reject(
         integers.to_numpy() < 0,
         "is {}, a negative identifier,",
         "integer identifiers must be 0 or more, remove these rows or convert the column to strings",
     )
-    return integers
 
 
 def integers_where_all(column: Column) -> pa.Array:
@@ -222,6 +237,11 @@ def timestamps_of(column: Column) -> Array:
 def kept_values(column: Column) -> Array:
     """A further column as numpy has it; text as Python strings."""
     return np.array(column.values.to_numpy(zero_copy_only=False))
+
+
+def is_number(texts: pa.Array) -> bool:
+    """Whether all texts are numbers, as opposed to dates."""
+    return _parses(pc.utf8_trim_whitespace(texts), pa.float64())
 
 
 def _parsed_timestamps(column: Column) -> pa.Array:

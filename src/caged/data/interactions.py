@@ -127,6 +127,13 @@ class Interactions:
 
         return read_frame(frame, **options)
 
+    @classmethod
+    def from_csr(cls, matrix: Any, user_ids: Any = None, item_ids: Any = None) -> Interactions:
+        """From a sparse matrix of scipy, users by items; see `caged.data.sparse.from_csr`."""
+        from caged.data.sparse import from_csr
+
+        return from_csr(matrix, user_ids, item_ids)
+
     # ---------------------------------------------------------------- views
 
     def __len__(self) -> int:

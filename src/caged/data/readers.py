@@ -5,17 +5,20 @@ A new format is one function `(path, columns) -> pyarrow.Table` and one line in 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from caged.data.canonical import is_canonical, read_canonical
 from caged.data.columns import Column, Columns, ids_of, kept_values, ratings_of, timestamps_of
+from caged.data.filters import k_core, rated_at_least
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
+from caged.data.recbole import read_inter
+from caged.data.sparse import read_npz
 from caged.data.textformats import read_csv, read_lightgcn, read_tsv
 from caged.errors import DataError, suggestion
 
@@ -25,6 +28,13 @@ DEFAULT_COLUMNS = Columns()
 
 
 def read_parquet(path: Path, columns: Columns) -> pa.Table:
+    with opened_parquet(path) as file:
+        return file.read(columns=columns.find(file.schema_arrow.names, str(path)))
+
+
+@contextmanager
+def opened_parquet(path: Path) -> Iterator[Any]:
+    """A pyarrow `ParquetFile`; whatever goes wrong while it is read is a `DataError`."""
     from pyarrow import parquet
 
     if path.stat().st_size == 0:
@@ -32,7 +42,7 @@ def read_parquet(path: Path, columns: Columns) -> pa.Table:
     try:
         # Not read_table: it would add columns from folder names such as `day=3`.
         with parquet.ParquetFile(path) as file:
-            return file.read(columns=columns.find(file.schema_arrow.names, str(path)))
+            yield file
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(
             f"{path} is no readable Parquet file ({str(error).splitlines()[0][:200]}); it may be damaged or truncated, "
@@ -49,6 +59,9 @@ READERS: dict[str, Reader] = {
     ".txt.gz": read_lightgcn,
     ".parquet": read_parquet,
     ".pq": read_parquet,
+    ".inter": read_inter,
+    ".inter.gz": read_inter,
+    ".npz": read_npz,
 }
 
 
@@ -67,25 +80,33 @@ def read_log(
     *,
     columns: Columns = DEFAULT_COLUMNS,
     min_rating: float | None = None,
+    min_user_interactions: int | None = None,
+    min_item_interactions: int | None = None,
     user_column: str | None = None,
     item_column: str | None = None,
     rating_column: str | None = None,
     timestamp_column: str | None = None,
 ) -> Interactions:
-    """Read a log of interactions: .csv, .tsv, .txt (LightGCN; these three also with .gz), .parquet, .pq.
+    """Read a log of interactions: .csv, .tsv, .txt (LightGCN), .inter (RecBole; these four also with .gz), .parquet,
+    .pq, .npz (scipy.sparse.save_npz), or a folder that `caged data import` wrote.
 
     Identifiers in text are integers if the whole column is made of canonical integers, else strings; Parquet keeps its
-    types. Of several rows of a pair the latest stays. Then pairs rated below `min_rating` are dropped, and with them
-    the users and items that have no other.
+    types. Of several rows of a pair the latest stays. Then pairs rated below `min_rating` are dropped, then, until
+    nothing changes, users and items with fewer interactions than asked for (see `filters.k_core`); users and items
+    without a pair are dropped with them.
     """
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     log = read_part(Path(path), columns=columns, min_rating=min_rating)
+    log = _dense_enough(log, min_user_interactions, min_item_interactions, str(path))
     validate_log(log, str(path))
     return log
 
 
 def read_part(path: Path, *, columns: Columns, min_rating: float | None = None) -> Interactions:
     """A file of a larger whole: like `read_log`, but a single user or item is fine."""
+    if is_canonical(path):
+        log = read_canonical(path, columns=columns)
+        return log if min_rating is None else rated_at_least(log, min_rating, where=str(path))
     return _interactions(reader_for(path)(path, columns), columns, min_rating, str(path))
 
 
@@ -94,6 +115,8 @@ def read_frame(
     *,
     columns: Columns = DEFAULT_COLUMNS,
     min_rating: float | None = None,
+    min_user_interactions: int | None = None,
+    min_item_interactions: int | None = None,
     user_column: str | None = None,
     item_column: str | None = None,
     rating_column: str | None = None,
@@ -105,16 +128,21 @@ def read_frame(
     table = _arrow_table(frame)
     table = table.select(columns.find(table.column_names, where))
     log = _interactions(table, columns, min_rating, where)
+    log = _dense_enough(log, min_user_interactions, min_item_interactions, where)
     validate_log(log, where)
     return log
 
 
 def validate_log(log: Interactions, where: str = "the log") -> None:
     """A log that nothing can be recommended from is an error."""
-    for kind, ids in (("user", log.user_ids), ("item", log.item_ids)):
-        if len(ids) < 2:
+    check_counts(log.user_count, log.item_count, where)
+
+
+def check_counts(users: int, items: int, where: str) -> None:
+    for kind, count in (("user", users), ("item", items)):
+        if count < 2:
             raise DataError(
-                f"{where} has {len(ids)} {kind}{'' if len(ids) == 1 else 's'}; recommending needs at least "
+                f"{where} has {count} {kind}{'' if count == 1 else 's'}; recommending needs at least "
                 f"two users and two items, give a larger log or check --{kind}-column"
             )
 
@@ -168,27 +196,10 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, w
         timestamp=optional(columns.timestamp, timestamps_of),
         columns={name: kept_values(column(name)) for name in columns.keep},
     )
-    return log if min_rating is None else _rated_at_least(log, min_rating, columns.rating, where)
+    return log if min_rating is None else rated_at_least(log, min_rating, where=where, column=columns.rating)
 
 
-def _rated_at_least(log: Interactions, min_rating: float, name: str, where: str) -> Interactions:
-    if log.rating is None:
-        raise DataError(
-            f"{where} has no rating column '{name}', which --min-rating needs; name it with --rating-column or leave "
-            f"--min-rating out"
-        )
-    kept = log.select(log.rating >= min_rating)
-    if len(kept) == 0:
-        raise DataError(
-            f"{where} has no rating of at least {min_rating:g} (the largest is {log.rating.max():g}); "
-            f"lower --min-rating"
-        )
-    user_ids, users = _occurring(log.user_ids, kept.users)
-    item_ids, items = _occurring(log.item_ids, kept.items)
-    return replace(kept, user_ids=user_ids, item_ids=item_ids, users=users, items=items, merged=log.merged)
-
-
-def _occurring(ids: IdMap, rows: Array) -> tuple[IdMap, Array]:
-    """The map of those identifiers that occur in `rows`, and the rows in it; their order stays the same."""
-    occurring, positions = np.unique(rows, return_inverse=True)
-    return IdMap(ids.external(occurring)), positions
+def _dense_enough(log: Interactions, per_user: int | None, per_item: int | None, where: str) -> Interactions:
+    if per_user is None and per_item is None:
+        return log
+    return k_core(log, 1 if per_user is None else per_user, 1 if per_item is None else per_item, where=where)

@@ -25,6 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from caged.data.concentration import gini, top_share
+from caged.data.folders import new_folder
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.market.config import MarketConfig, stream
@@ -36,7 +38,7 @@ from caged.data.market.truth import (
     true_preference_gap_at_k,
 )
 from caged.data.market.world import World, draw_world
-from caged.files import make_output_folder, replacing, write_json
+from caged.files import write_json
 
 __all__ = [
     "Market",
@@ -51,6 +53,8 @@ __all__ = [
 ]
 
 TABLES = ("train", "test_natural", "test_oracle", "items", "users", "rounds")
+# train.parquet and test.parquet make the folder a given split that `--data` takes as it is.
+FILES = {name: f"{'test' if name == 'test_natural' else name}.parquet" for name in TABLES}
 
 _SECONDS_PER_ROUND = 86_400  # a round is a day
 # Decimals of real columns: the last digits of a BLAS product or an exp differ between machines, these do not.
@@ -157,13 +161,12 @@ class Market:
         return {source: counted.get(source, 0) for source in SOURCES}
 
     def write(self, folder: Path) -> None:
-        """All tables as Parquet, the world as world.npz and, last, simulation.json: a folder with it is complete."""
-        make_output_folder(folder)
-        for name in TABLES:
-            with replacing(folder / f"{name}.parquet") as temporary:
-                pq.write_table(getattr(self, name), temporary)
-        self.world.save(folder / "world.npz")
-        write_json(folder / "simulation.json", self.summary())
+        """All tables as Parquet (`FILES`), the world as world.npz and simulation.json; all of them or no folder."""
+        with new_folder(folder) as temporary:
+            for name, file in FILES.items():
+                pq.write_table(getattr(self, name), temporary / file)
+            self.world.save(temporary / "world.npz")
+            write_json(temporary / "simulation.json", self.summary())
 
 
 def simulate(config: MarketConfig | None = None) -> Market:
@@ -189,31 +192,6 @@ def simulate(config: MarketConfig | None = None) -> Market:
         world=world,
         short_lists=log.short_lists,
     )
-
-
-def gini(counts: Array) -> float:
-    """sum_j (2j - N - 1) x_(j) / (N X) with x ascending and X = sum x; 0: all equal, 1 - 1/N: one has all.
-
-    >>> gini(np.array([1, 1, 1])), gini(np.array([0, 0, 0, 5]))
-    (0.0, 0.75)
-    """
-    ordered = np.sort(np.asarray(counts, dtype=np.float64))
-    size, total = len(ordered), float(ordered.sum())
-    if total == 0.0:
-        return float("nan")
-    weights = 2.0 * np.arange(1, size + 1) - size - 1.0
-    return float((weights * ordered).sum() / (size * total))
-
-
-def top_share(counts: Array, fraction: float = 0.2) -> float:
-    """Share of the total that the largest ceil(fraction * N) counts hold.
-
-    >>> top_share(np.array([6, 1, 1, 1, 1]))
-    0.6
-    """
-    ordered = np.sort(np.asarray(counts, dtype=np.float64))[::-1]
-    total = float(ordered.sum())
-    return float(ordered[: int(np.ceil(fraction * len(ordered)))].sum() / total) if total else float("nan")
 
 
 def identifiers(prefix: str, count: int) -> pa.Array:

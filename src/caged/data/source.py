@@ -1,41 +1,57 @@
-"""What `--data` takes: a known dataset, a log file, or a folder with the parts of a given split."""
+"""What `--data` takes: a known dataset, a log (a file or what `caged data import` wrote), or the parts of a split."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import pyarrow as pa
+
+from caged.data.canonical import is_canonical
 from caged.data.columns import Columns
-from caged.data.ids import IdMap
+from caged.data.data_folder import dataset_in, dataset_named, folder_of
+from caged.data.dataset_row import Dataset
+from caged.data.datasets import DATASETS
+from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
+from caged.data.layouts import find_file, suffix_decides
 from caged.data.readers import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
 from caged.data.textformats import parse_lightgcn, read_lightgcn
 from caged.errors import DataError, unknown
 
 Catalogue = Literal["occurring", "max_id"]
 
-DATA_FOLDER_VARIABLE = "CAGED_DATA"
-RELEASED = {  # dataset name -> folder below CAGED_DATA
-    "ml-1m-caged": "caged_movie",
-    "epinions-caged": "caged_epinions",
-    "gowalla": "gowalla",
-    "yelp2018": "yelp2018",
-}
+_log = logging.getLogger(__name__)
+
 PARTS = ("train", "valid", "test")
 MOST_ROWS = 10**8  # of a catalogue 0..largest id: beyond it one stray id would fill the memory
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Either one `log`, or the `parts` of a given split (train, test and perhaps valid) with shared id maps."""
+    """Either one `log`, or the `parts` of a given split (train, test and perhaps valid) with shared id maps.
+
+    Some datasets have further tests beside `test`; they share the id maps too. `dropped` counts, per part, the pairs
+    that were taken out because train holds them as well. `notes` are sentences for whoever uses the data.
+    """
 
     name: str  # of the dataset, file or folder, for paths of results
     path: Path
     log: Interactions | None = None
     parts: Mapping[str, Interactions] | None = None
+    extra_tests: Mapping[str, Interactions] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    dataset: Dataset | None = None  # the row of the table, for a known dataset
+
+    @property
+    def contents(self) -> dict[str, Interactions]:
+        """Everything that is there by name: `log`, or the parts and then the further tests."""
+        return {"log": self.log} if self.log is not None else {**(self.parts or {}), **self.extra_tests}
 
 
 def load(
@@ -45,48 +61,157 @@ def load(
     min_rating: float | None = None,
     catalogue: Catalogue = "occurring",
 ) -> Source:
-    """Read a known dataset (a name), a log file, or a folder with train and test files (and perhaps valid).
+    """Read a known dataset (a name), a log (a file, or a folder that `caged data import` wrote), or a folder with train
+    and test files (and perhaps valid).
 
     The catalogue are the users and items that occur in any part. `catalogue="max_id"`, for LightGCN text only, makes
-    it 0..largest id instead, gaps included. A name wins over a file of that name; write ./name for the file.
+    it 0..largest id instead, gaps included. A name wins over a file of that name; write ./name for the file. A folder
+    that has the name and the files of a known dataset is read as that dataset.
     """
     if catalogue not in ("occurring", "max_id"):
         raise DataError(unknown("catalogue", str(catalogue), ("occurring", "max_id")))
+    if isinstance(source, str) and source in DATASETS:
+        known = DATASETS[source]
+        return load_dataset(known, folder_of(known), columns=columns, min_rating=min_rating, catalogue=catalogue)
     name, path = _located(source)
-    files = _part_files(path) if path.is_dir() else {"log": path}
-    read = _read_up_to_max_id if catalogue == "max_id" else _read_occurring
-    contents = read(files, columns, min_rating)
+    recognised = dataset_in(path) if path.is_dir() else None
+    if recognised is not None:
+        return load_dataset(recognised, path, columns=columns, min_rating=min_rating, catalogue=catalogue)
+    is_split = path.is_dir() and not is_canonical(path)
+    files = _part_files(path) if is_split else {"log": path}
+    if catalogue == "max_id":
+        contents = _read_up_to_max_id(files, columns, min_rating)
+    else:
+        contents = _read_occurring(files, lambda file: read_part(file, columns=columns, min_rating=min_rating))
     whole = next(iter(contents.values()))  # any of them: they share the catalogue
     validate_log(whole, str(path))
-    return Source(name, path, parts=contents) if path.is_dir() else Source(name, path, log=whole)
+    return Source(name, path, parts=contents) if is_split else Source(name, path, log=whole)
+
+
+def load_dataset(
+    dataset: Dataset,
+    folder: Path,
+    *,
+    columns: Columns = DEFAULT_COLUMNS,
+    min_rating: float | None = None,
+    catalogue: Catalogue = "occurring",
+) -> Source:
+    """A known dataset out of the folder that holds its files in one of its forms."""
+    found = dataset.find(folder)
+    if found is None:
+        raise DataError(f"{folder} is no folder of dataset '{dataset.name}'; it needs {dataset.wanted_files}")
+    layout, files = found
+    if catalogue == "max_id":
+        if layout.read is not suffix_decides:
+            raise _no_max_id(next(iter(files.values())))
+        contents = _read_up_to_max_id(files, columns, min_rating)
+    else:
+        merged = layout.columns_with(columns)
+        contents = _read_occurring(files, lambda file: layout.read(file, merged, min_rating))
+    validate_log(next(iter(contents.values())), str(folder))
+    dropped = _drop_overlap(contents) if dataset.drops_overlap else {}
+    notes = (*_notes(dataset, dropped), *layout.remark(files, min_rating))
+    if min_rating is None:
+        notes = (*notes, *_unlike_published(dataset, contents))
+    return Source(
+        dataset.name,
+        folder,
+        log=contents.pop("log", None),
+        parts={part: contents[part] for part in PARTS if part in contents} or None,
+        extra_tests={part: pairs for part, pairs in contents.items() if part not in PARTS},
+        dropped=dropped,
+        notes=notes,
+        dataset=dataset,
+    )
+
+
+def dataset(name: str, *, columns: Columns = DEFAULT_COLUMNS, min_rating: float | None = None) -> Interactions:
+    """All interactions of a known dataset as one log; parts of a given split are put together.
+
+    `caged.data.load` keeps the parts apart, `caged data list` shows the names.
+    """
+    known = dataset_named(name)
+    source = load_dataset(known, folder_of(known), columns=columns, min_rating=min_rating)
+    for note in source.notes:
+        _log.warning(note)
+    if source.log is not None:
+        return source.log
+    return _together(list(source.contents.values()))
+
+
+def item_titles(name: str) -> pa.Table:
+    """The titles of a dataset's items: a table (item_id, title), also with items that nobody interacted with."""
+    known = dataset_named(name)
+    known = dataset_named(known.titles_of) if known.titles_of else known
+    folder = folder_of(known)
+    found = known.find(folder)
+    titles = found[0].titles if found else None
+    if titles is None:
+        named = [row.name for row in DATASETS.values() if row.titles_of or any(form.titles for form in row.layouts)]
+        raise DataError(f"dataset '{name}' has no titles; datasets with titles: {', '.join(named)}")
+    path = find_file(folder, titles.file)
+    if path is None:
+        raise DataError(f"{folder} lacks {titles.file}, which holds the titles of '{name}'; fetch the dataset again")
+    return titles.read(path)
+
+
+def _drop_overlap(contents: dict[str, Interactions]) -> dict[str, int]:
+    """Take the pairs of train out of test; how many there were."""
+    train, test = contents["train"], contents["test"]
+    kept = ~np.isin(test.keys, train.keys, assume_unique=True)
+    contents["test"] = test.select(kept)
+    return {"test": int(np.count_nonzero(~kept))}
+
+
+def _notes(dataset: Dataset, dropped: Mapping[str, int]) -> tuple[str, ...]:
+    partial = (f"{dataset.name} is a part of its dataset: {dataset.partial}",) if dataset.partial else ()
+    overlap = tuple(
+        f"{count:,} of the {part} pairs are in train too and were taken out of {part}"
+        for part, count in dropped.items()
+        if count
+    )
+    return (*partial, *dataset.notes, *overlap)
+
+
+def _unlike_published(dataset: Dataset, contents: Mapping[str, Interactions]) -> tuple[str, ...]:
+    different = unlike_published(dataset, contents)
+    if not different:
+        return ()
+    return (f"the {' and '.join(different)} pairs are not the published ones of {dataset.name}: its files differ",)
+
+
+def unlike_published(dataset: Dataset, contents: Mapping[str, Interactions]) -> list[str]:
+    """The parts whose checksum is another than the table's."""
+    return [part for part, pairs in contents.items() if pairs.fingerprint != dataset.fingerprints[part]]
+
+
+def _together(parts: list[Interactions]) -> Interactions:
+    """Parts that share their id maps as one set of pairs; a column stays if every part has it."""
+
+    def joined(values: list[Array | None]) -> Array | None:
+        present = [value for value in values if value is not None]
+        return np.concatenate(present) if len(present) == len(values) else None
+
+    shared = set.intersection(*(set(part.columns) for part in parts))
+    whole = Interactions.build(
+        np.concatenate([part.users for part in parts]),
+        np.concatenate([part.items for part in parts]),
+        user_ids=parts[0].user_ids,
+        item_ids=parts[0].item_ids,
+        rating=joined([part.rating for part in parts]),
+        timestamp=joined([part.timestamp for part in parts]),
+        columns={name: np.concatenate([part.columns[name] for part in parts]) for name in sorted(shared)},
+    )
+    return replace(whole, merged=whole.merged + sum(part.merged for part in parts))
 
 
 def _located(source: str | Path) -> tuple[str, Path]:
-    if isinstance(source, str) and source in RELEASED:
-        return source, _released_folder(source)
     path = Path(source)
     if isinstance(source, str) and path.name == source and suffix_of(path) is None and not path.exists():
-        raise DataError(f"{unknown('dataset', source, RELEASED)}; a file or folder of that name does not exist either")
+        raise DataError(f"{unknown('dataset', source, DATASETS)}; a file or folder of that name does not exist either")
     name = path.name if path.name not in {"", ".."} else path.resolve().name
     suffix = None if path.is_dir() else suffix_of(path)
     return name[: len(name) - len(suffix or "")], path
-
-
-def _released_folder(name: str) -> Path:
-    root = os.environ.get(DATA_FOLDER_VARIABLE)
-    if not root:
-        raise DataError(
-            f"dataset '{name}' is read from a local folder and {DATA_FOLDER_VARIABLE} is not set; "
-            f"set it to the folder that holds {RELEASED[name]}/, for example: "
-            f"export {DATA_FOLDER_VARIABLE}=/path/to/data"
-        )
-    folder = Path(root) / RELEASED[name]
-    if not folder.is_dir():
-        raise DataError(
-            f"dataset '{name}' is not in {DATA_FOLDER_VARIABLE}={root}: there is no folder {folder}; put train.txt and "
-            f"test.txt (or .gz) there, or set {DATA_FOLDER_VARIABLE} to the folder that holds {RELEASED[name]}/"
-        )
-    return folder
 
 
 def _part_files(folder: Path) -> dict[str, Path]:
@@ -110,22 +235,31 @@ def _part_files(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _read_occurring(files: Mapping[str, Path], columns: Columns, min_rating: float | None) -> dict[str, Interactions]:
-    parts = {part: read_part(path, columns=columns, min_rating=min_rating) for part, path in files.items()}
+def _read_occurring(files: Mapping[str, Path], read: Callable[[Path], Interactions]) -> dict[str, Interactions]:
+    parts = {part: read(path) for part, path in files.items()}
     user_ids = IdMap.union(part.user_ids for part in parts.values())
     item_ids = IdMap.union(part.item_ids for part in parts.values())
     return {name: part.reindexed(user_ids, item_ids) for name, part in parts.items()}
+
+
+def _no_max_id(path: Path) -> DataError:
+    return DataError(
+        f"{path} cannot have a catalogue up to its largest id: that needs LightGCN text (.txt), without column "
+        f"names or a smallest rating; use catalogue 'occurring'"
+    )
 
 
 def _read_up_to_max_id(
     files: Mapping[str, Path], columns: Columns, min_rating: float | None
 ) -> dict[str, Interactions]:
     for path in files.values():
-        if reader_for(path) is not read_lightgcn or columns != DEFAULT_COLUMNS or min_rating is not None:
-            raise DataError(
-                f"{path} cannot have a catalogue up to its largest id: that needs LightGCN text (.txt), without column "
-                f"names or a smallest rating; use catalogue 'occurring'"
-            )
+        if (
+            is_canonical(path)
+            or reader_for(path) is not read_lightgcn
+            or columns != DEFAULT_COLUMNS
+            or min_rating is not None
+        ):
+            raise _no_max_id(path)
     lines = {part: parse_lightgcn(path) for part, path in files.items()}
     user_count = 1 + max(part.largest_user for part in lines.values())
     item_count = 1 + max(int(part.items.max()) for part in lines.values())

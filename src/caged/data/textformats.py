@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import re
-import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from caged.data.columns import Column, Columns, integers_where_all
 from caged.data.ids import Array
+from caged.data.textstream import text_chunks
 from caged.errors import DataError
 
 if TYPE_CHECKING:
     from _csv import Reader as CsvReader
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LARGEST_ROW = 2**31 - 1
 LONGEST_NUMBER = 18  # digits that certainly fit int64
 CSV_BLOCK = 1 << 24  # bytes; a record, quoted line breaks included, must fit
@@ -28,37 +26,14 @@ CSV_BLOCK = 1 << 24  # bytes; a record, quoted line breaks included, must fit
 
 def read_text(path: Path) -> bytes:
     """The whole file, decompressed if it ends in .gz, checked to be UTF-8 text, without a byte order mark."""
-    try:
-        content = path.read_bytes()
-        if path.suffix.lower() == ".gz":
-            content = gzip.decompress(content)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is a damaged or truncated gzip file ({error}); fetch or write it again") from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
-    content = content.removeprefix(BYTE_ORDER_MARK)
-    if not content or content.isspace():
-        raise DataError(f"{path} is empty; a log needs at least one interaction")
-    _check_utf8(path, content)
+    content = b"".join(text_chunks(path))
+    reject_empty(path, content)
     return content
 
 
-def _check_utf8(path: Path, content: bytes) -> None:
-    """Also where bytes are in columns that nobody asked for: a wrong encoding should not surface later, elsewhere."""
-    if not content.isascii():
-        try:
-            content.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path} is not UTF-8 text: byte 0x{content[error.start]:02x} at position {error.start}; "
-                f"convert it, for example with: iconv -f latin1 -t utf-8 "
-                f"(a compressed or binary file needs its proper suffix)"
-            ) from error
-    if b"\0" in content:
-        raise DataError(
-            f"{path} is not text: it holds a NUL byte at position {content.index(0)}; save it as UTF-8 text, or give a "
-            f"binary file its proper suffix"
-        )
+def reject_empty(path: Path, content: bytes) -> None:
+    if not content or content.isspace():
+        raise DataError(f"{path} is empty; a log needs at least one interaction")
 
 
 # ---------------------------------------------------------------- tables
@@ -73,24 +48,20 @@ def read_tsv(path: Path, columns: Columns) -> pa.Table:
 
 
 def _read_delimited(path: Path, columns: Columns, delimiter: str) -> pa.Table:
+    return parse_table(path, read_text(path), columns, delimiter)
+
+
+def parse_table(path: Path, content: bytes, columns: Columns, delimiter: str) -> pa.Table:
     """The wanted columns as text; identifiers as integers where a whole column is made of them."""
     from pyarrow import csv as arrow_csv
 
-    content = read_text(path)
-    header = _header(path, content, delimiter)
-    names = columns.find(header, str(path), hint=_header_hint(header))
+    header = header_of(path, content, delimiter)
+    names = columns.find(header, str(path), hint=header_hint(header))
     try:
         table = arrow_csv.read_csv(
-            pa.BufferReader(content),
-            read_options=arrow_csv.ReadOptions(block_size=CSV_BLOCK),
-            parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in content),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=names,
-                column_types=dict.fromkeys(names, pa.string()),
-                strings_can_be_null=False,  # 'NA' and 'null' are identifiers like any other
-            ),
+            pa.BufferReader(content), **csv_options(names, delimiter, newlines_in_values=b'"' in content)
         )
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise DataError(_malformed(path, content, delimiter, len(header), error)) from error
     for name in (columns.user, columns.item):
         column = Column(table[name], name, str(path))
@@ -98,18 +69,34 @@ def _read_delimited(path: Path, columns: Columns, delimiter: str) -> pa.Table:
     return table
 
 
+def csv_options(names: list[str], delimiter: str, *, newlines_in_values: bool) -> dict[str, Any]:
+    """How Arrow is to read the columns `names` of a delimited table: as text, nothing taken for null."""
+    from pyarrow import csv as arrow_csv
+
+    return {
+        "read_options": arrow_csv.ReadOptions(block_size=CSV_BLOCK),
+        "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines_in_values),
+        "convert_options": arrow_csv.ConvertOptions(
+            include_columns=names,
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,  # 'NA' and 'null' are identifiers like any other
+        ),
+    }
+
+
 def _records(content: bytes, delimiter: str) -> CsvReader:
-    return csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", newline=""), delimiter=delimiter)
+    # The beginning of a longer file may end within a character, hence "replace".
+    return csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", "replace", newline=""), delimiter=delimiter)
 
 
-def _header(path: Path, content: bytes, delimiter: str) -> list[str]:
+def header_of(path: Path, content: bytes, delimiter: str) -> list[str]:
     try:
         return next(record for record in _records(content, delimiter) if record)
     except csv.Error as error:
         raise DataError(f"{path} has no readable header line ({error}); is it a CSV or TSV file?") from error
 
 
-def _header_hint(header: list[str]) -> str:
+def header_hint(header: list[str]) -> str:
     if any(re.fullmatch(r"\s*-?[0-9]+(\.[0-9]*)?\s*", name) for name in header):
         return "; the first line looks like data: a header line such as user_id,item_id is missing, add it"
     if len(header) == 1 and re.search(r"[,;|\t]", header[0]):

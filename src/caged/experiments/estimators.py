@@ -91,7 +91,7 @@ class Recommender:
             validate = make_validator(train, valid, device=device, k=k, metrics=(monitor,))
         loop = Loop(
             method,
-            BipartiteGraph.from_interactions(train, device),
+            BipartiteGraph.from_interactions(train, device, self.train_config.engine),
             self.train_config,
             Generators(self.seed, device),
             validate,

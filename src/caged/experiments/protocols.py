@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from caged.data import Development, Split, given_split, split
+from caged.data import Development, Split, given_split, split_log, validate_on
 from caged.data.interactions import Interactions
 from caged.data.source import Source
 from caged.errors import ConfigError, DataError, unknown
@@ -46,8 +46,22 @@ def protocol_named(name: str) -> Protocol:
     return PROTOCOLS[name]
 
 
-def split_source(source: Source, protocol: Protocol, seed: int) -> Split:
-    """The split that the protocol prescribes for this source."""
+def check_split_options(protocol: Protocol, kind: str, mark: str | None) -> None:
+    """`paper` owns its split and decides on the test part: there is nothing to choose."""
+    for name, value, default in (("split", kind, "random"), ("validate_on", mark, None)):
+        if protocol is PAPER and value != default:
+            raise ConfigError(f"data.{name} is '{value}', but protocol 'paper' fixes the split; use --protocol honest")
+
+
+def split_source(
+    source: Source, protocol: Protocol, seed: int, *, kind: str = "random", mark: str | None = None
+) -> Split:
+    """The split that the protocol prescribes for this source.
+
+    Under `honest`, `kind` is how a log is split and `mark` (COLUMN=VALUE) which of the held-out interactions
+    validate; the decisions stay on validation and test is read once.
+    """
+    check_split_options(protocol, kind, mark)
     if protocol is PAPER:
         if source.parts is None or "valid" in source.parts or "test" not in source.parts:
             raise DataError(
@@ -55,11 +69,21 @@ def split_source(source: Source, protocol: Protocol, seed: int) -> Split:
                 f"'{source.name}' is not one; use --protocol honest"
             )
         return given_split(source.parts, seed=seed, protocol="paper")
+    parts = _honest_split(source, seed, kind)
+    return parts if mark is None else validate_on(parts, mark)
+
+
+def _honest_split(source: Source, seed: int, kind: str) -> Split:
     if source.parts is not None:
+        if kind != "random":
+            raise DataError(
+                f"data.split is '{kind}', but '{source.name}' is split into {', '.join(source.parts)} already; leave "
+                f"data.split out or give the log as one file"
+            )
         return given_split(source.parts, seed=seed, protocol="honest")
     if source.log is None:
         raise DataError(f"'{source.name}' holds no interactions; give a log file or a folder with parts")
-    return split(source.log, seed=seed)
+    return split_log(source.log, kind, seed=seed)
 
 
 def selection_parts(parts: Split, protocol: Protocol) -> Development:

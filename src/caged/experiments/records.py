@@ -126,7 +126,8 @@ def _read_bytes(path: Path) -> bytes:
 def _read_archive(archive: Path) -> dict[str, bytes]:
     records = {}
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        content = gzip.decompress(archive.read_bytes())  # as a whole: only so is a cut-off end noticed
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for member in tar:
                 records[member.name] = _read_member(archive, tar, member)
     except FileNotFoundError as error:

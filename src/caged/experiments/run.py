@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from caged.data import Split, load
-from caged.errors import CagedError, RunError
+from caged.data import Source, Split, load, validate_log
+from caged.data.filters import k_core
+from caged.errors import CagedError, DataError, RunError
 from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
 from caged.evaluation.tables import per_user_table, recommendations_table
 from caged.evaluation.topk import check_k
@@ -98,7 +99,7 @@ def start(
     """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written."""
     set_threads(spec.threads)
     device = resolve_device(spec.device)
-    parts, dataset, data_path = _load_split(spec)
+    parts, dataset, path = _load_split(spec)
     run: dict[str, Any] = {
         "format": FORMAT,
         "status": "running",
@@ -111,7 +112,8 @@ def start(
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "resumed": 0,
         "seconds": {},
-        "data_path": str(data_path.resolve()),
+        # A resumed run may start in another folder; a dataset that was named is found by its name again.
+        "data_path": str(path.resolve()) if path == Path(spec.source) else None,
         "record": None,
     }
     record = _record_of(run, recording)
@@ -222,7 +224,9 @@ def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, d
         min_rating=spec.data.min_rating,
         catalogue=protocol.catalogue,
     )
-    parts = split_source(source, protocol, spec.data.split_seed)
+    if spec.data.k_core is not None:
+        source = _core_of(source, spec.data.k_core)
+    parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
     for k in spec.eval.k:
         check_k(k, parts.train.item_count)
     given = [source.log] if source.log is not None else list((source.parts or {}).values())
@@ -237,6 +241,17 @@ def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, d
         "split_fingerprint": parts.fingerprint,
     }
     return parts, described, source.path
+
+
+def _core_of(source: Source, k: int) -> Source:
+    if source.log is None:
+        raise DataError(
+            f"data.k_core is {k}, but '{source.name}' is split already and its parts stay as they are; "
+            f"leave data.k_core out, or give one log"
+        )
+    core = k_core(source.log, k, k, where=str(source.path))
+    validate_log(core, f"the {k}-core of {source.path}")
+    return replace(source, log=core)
 
 
 def _execute(
@@ -313,7 +328,7 @@ def _train(
     chosen = selection_parts(parts, protocol_named(spec.protocol))
     known = entry(spec.method)
     method = known.method(spec.config)
-    graph = BipartiteGraph.from_interactions(chosen.train, device)
+    graph = BipartiteGraph.from_interactions(chosen.train, device, spec.train.engine)
     generators = Generators(spec.seed, device)
     checkpoints = folder / "checkpoint"
     stored = load_checkpoint(checkpoints)

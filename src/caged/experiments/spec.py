@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from caged.config import build, option, parse_override, to_dict, unknown_key
-from caged.data import Columns
+from caged.data import KINDS, Columns
+from caged.data.marked import parse_mark
 from caged.errors import ConfigError, unknown
-from caged.experiments.protocols import Protocol, protocol_named
+from caged.experiments.protocols import Protocol, check_split_options, protocol_named
 from caged.models import METHODS, entry
 from caged.training import TrainConfig
 
@@ -27,10 +28,18 @@ class DataConfig:
     rating_column: str | None = option(None, "name of the rating column; none: rating, if there")
     timestamp_column: str | None = option(None, "name of the time column; none: timestamp, if there")
     min_rating: float | None = option(None, "keep only interactions rated at least this")
+    k_core: int | None = option(
+        None, "of a log, keep only users and items with this many interactions among themselves", minimum=1
+    )
+    split: str = option("random", "how a log is split; a folder with parts is split already", choices=tuple(KINDS))
     split_seed: int = option(1, "seed of the split, apart from the seed of training", minimum=0)
+    validate_on: str | None = option(
+        None, "take validation only from interactions with this COLUMN=VALUE, such as randomised traffic"
+    )
 
     def columns(self) -> Columns:
-        return Columns().named(
+        kept = () if self.validate_on is None else (parse_mark(self.validate_on)[0],)
+        return Columns(keep=kept).named(
             user=self.user_column,
             item=self.item_column,
             rating=self.rating_column,
@@ -124,13 +133,15 @@ def resolve(
         if section not in SECTIONS:
             raise ConfigError(unknown("section", section, SECTIONS) + f" (in --set {text})")
         values[section][key] = value
+    chosen_data = build(DataConfig, values["data"], "data")
+    check_split_options(protocol_named(protocol), chosen_data.split, chosen_data.validate_on)
     return ExperimentSpec(
         source=source,
         method=method,
         protocol=protocol,
         seed=_checked_seed(seed),
         device=device,
-        data=build(DataConfig, values["data"], "data"),
+        data=chosen_data,
         config=build(method_entry.config, values["method"], "method"),
         train=build(TrainConfig, values["train"], "train"),
         eval=build(EvalConfig, values["eval"], "eval"),

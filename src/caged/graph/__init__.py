@@ -2,18 +2,23 @@
 
 from caged.graph.bipartite import BipartiteGraph, EdgeWeights
 from caged.graph.normalize import degree_weights
-from caged.graph.propagate import Tables, aggregate, propagate, propagate_transposed, uniform_layers
+from caged.graph.operators import BACKENDS, PRECISIONS, Engine, chosen_backend
+from caged.graph.propagate import propagate, propagate_transposed, uniform_layers
 from caged.graph.sampling import SAMPLERS, Batch, Epoch, Sampler
+from caged.graph.tables import Tables
 
 __all__ = [
+    "BACKENDS",
+    "PRECISIONS",
     "SAMPLERS",
     "Batch",
     "BipartiteGraph",
     "EdgeWeights",
+    "Engine",
     "Epoch",
     "Sampler",
     "Tables",
-    "aggregate",
+    "chosen_backend",
     "degree_weights",
     "propagate",
     "propagate_transposed",

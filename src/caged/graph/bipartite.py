@@ -12,7 +12,11 @@ from torch import Tensor
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.errors import DataError
+from caged.graph.cpu import CpuLayout
+from caged.graph.cuda import SparseLayout
+from caged.graph.operators import Engine, make_operator
 
+DEFAULT_ENGINE = Engine()
 INT32_MAX = torch.iinfo(torch.int32).max
 
 
@@ -32,10 +36,13 @@ class BipartiteGraph:
     by_item: Tensor  # (E,)  user-major edge numbers in item-major order
     item_users: Tensor  # (E,)  users[by_item]
     item_offsets: Tensor  # (N + 1,)
+    engine: Engine = DEFAULT_ENGINE  # how propagation over it is computed
 
     @classmethod
-    def from_interactions(cls, train: Interactions, device: torch.device | str = "cpu") -> BipartiteGraph:
-        return cls.from_edges(train.users, train.items, train.user_count, train.item_count, device)
+    def from_interactions(
+        cls, train: Interactions, device: torch.device | str = "cpu", engine: Engine = DEFAULT_ENGINE
+    ) -> BipartiteGraph:
+        return cls.from_edges(train.users, train.items, train.user_count, train.item_count, device, engine)
 
     @classmethod
     def from_edges(
@@ -45,6 +52,7 @@ class BipartiteGraph:
         user_count: int,
         item_count: int,
         device: torch.device | str = "cpu",
+        engine: Engine = DEFAULT_ENGINE,
     ) -> BipartiteGraph:
         """From distinct edges sorted by (user, item)."""
         if len(users) == 0:
@@ -68,6 +76,7 @@ class BipartiteGraph:
             by_item=tensor(by_item),
             item_users=tensor(users[by_item]),
             item_offsets=offsets(items, item_count),
+            engine=engine,
         )
 
     @property
@@ -90,23 +99,28 @@ class BipartiteGraph:
         tensors = {f.name: getattr(self, f.name).to(device) for f in fields(self) if f.type == "Tensor"}
         return replace(self, **tensors)
 
+    @cached_property
+    def cpu_layout(self) -> CpuLayout:
+        return CpuLayout(self, torch.get_num_threads())
+
+    @cached_property
+    def sparse_layout(self) -> SparseLayout:
+        return SparseLayout(self)
+
 
 class EdgeWeights:
     """Two weights per edge: `to_user` (message user <- item) and `to_item` (message item <- user), user-major.
 
-    Each is kept in both edge orders because the backward pass of one direction walks the rows of the other. New
-    values are assigned in place, so whoever holds these buffers (a captured step among them) sees the change.
+    `operator` holds the same weights in the form that propagation wants. New values are assigned in place, so whoever
+    holds these buffers (a captured step among them) sees the change.
     """
 
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> None:
-        self._by_item = graph.by_item
         self.to_user = to_user.detach().clone()
         self.to_item = to_item.detach().clone()
-        self.to_user_by_item = self.to_user.index_select(0, self._by_item)
-        self.to_item_by_item = self.to_item.index_select(0, self._by_item)
+        self.operator = make_operator(graph, self.to_user, self.to_item)
 
     def assign(self, to_user: Tensor, to_item: Tensor) -> None:
         self.to_user.copy_(to_user)
         self.to_item.copy_(to_item)
-        torch.index_select(self.to_user, 0, self._by_item, out=self.to_user_by_item)
-        torch.index_select(self.to_item, 0, self._by_item, out=self.to_item_by_item)
+        self.operator.assign(self.to_user, self.to_item)

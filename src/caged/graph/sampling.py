@@ -31,9 +31,13 @@ class Epoch:
     negatives: Tensor
     weight: Tensor
 
+    @property
+    def parts(self) -> Batch:
+        return Batch(self.users, self.positives, self.negatives, self.weight)
+
     def __iter__(self) -> Iterator[Batch]:
         for step in range(len(self.users)):
-            yield Batch(self.users[step], self.positives[step], self.negatives[step], self.weight[step])
+            yield Batch(*(part[step] for part in self.parts))
 
 
 class Sampler:

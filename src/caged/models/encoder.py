@@ -48,7 +48,12 @@ class LightGCNEncoder:
 
     def __call__(self) -> Vectors:
         """Propagated user and item vectors."""
-        return Vectors(*propagate(self.graph, self.weights, Tables(self.users, self.items), self.layer_weights))
+        return Vectors(*propagate(self.weights, Tables(self.users, self.items), self.layer_weights))
+
+    @property
+    def layer0(self) -> Vectors:
+        """The trainable tables themselves."""
+        return Vectors(self.users, self.items)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -58,8 +63,8 @@ class LightGCNEncoder:
         return {"users": self.users.data, "items": self.items.data}
 
 
-def gather(vectors: Vectors | LightGCNEncoder, batch: Batch) -> Triples:
-    """The rows of a batch, from propagated vectors or from the encoder's layer-0 tables."""
+def gather(vectors: Vectors, batch: Batch) -> Triples:
+    """The rows of a batch."""
     items = vectors.items.index_select(0, torch.cat((batch.positives, batch.negatives)))
     positives, negatives = items.chunk(2)
     return Triples(vectors.users.index_select(0, batch.users), positives, negatives)

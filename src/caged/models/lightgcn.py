@@ -29,8 +29,8 @@ import torch
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, degree_weights
 from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State
-from caged.models.encoder import LightGCNEncoder, gather, scores
-from caged.models.losses import bpr, l2_rows
+from caged.models.encoder import LightGCNEncoder
+from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
 
@@ -80,10 +80,7 @@ class LightGCN(Method[LightGCNConfig]):
         return [{"params": self.encoder.parameters}]
 
     def loss(self, batch: Batch) -> Losses:
-        final = gather(self.encoder(), batch)
-        ranking = bpr(*scores(final), batch.weight)
-        penalty = l2_rows(batch.weight, *gather(self.encoder, batch))
-        return Losses(ranking + self.config.l2 * penalty, {"bpr": ranking, "l2": penalty})
+        return bpr_with_l2(self.encoder(), self.encoder.layer0, batch, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from caged.graph import Batch
+from caged.models.base import Losses, Vectors
+from caged.models.encoder import gather, scores
 
 
 def bpr(positive: Tensor, negative: Tensor, weight: Tensor) -> Tensor:
@@ -27,3 +35,36 @@ def l2_rows(weight: Tensor, *rows: Tensor) -> Tensor:
     6.5
     """
     return 0.5 * sum((weight @ part.square().sum(1) for part in rows), start=weight.new_zeros(()))
+
+
+def bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Losses:
+    """`bpr` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows: the loss of LightGCN.
+
+    On CUDA both, and their gradients, come from one pass over the triples; the values are the same to rounding.
+    """
+    if batch.weight.is_cuda:
+        ranking, penalty = _BprWithL2.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
+    else:
+        ranking = bpr(*scores(gather(final, batch)), batch.weight)
+        penalty = l2_rows(batch.weight, *gather(layer0, batch))
+    return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
+
+
+class _BprWithL2(torch.autograd.Function):
+    """The tables are read again for the gradients: cheaper than keeping or scaling full-size ones."""
+
+    @staticmethod
+    def forward(ctx: Any, batch: Batch, *tables: Tensor) -> tuple[Tensor, Tensor]:
+        from caged.graph.triton_kernels import bpr_parts
+
+        ctx.batch = batch
+        ctx.save_for_backward(*tables)
+        ranking, penalty = bpr_parts(tables, batch).unbind()  # type: ignore[no-untyped-call]
+        return ranking, penalty
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, ranking: Tensor, penalty: Tensor) -> tuple[Tensor | None, ...]:
+        from caged.graph.triton_kernels import bpr_gradients
+
+        return (None, *bpr_gradients(ctx.saved_tensors, ctx.batch, ranking, penalty))  # type: ignore[no-untyped-call]

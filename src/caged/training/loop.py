@@ -18,11 +18,12 @@ import torch
 
 from caged.config import option
 from caged.errors import TrainingError
-from caged.graph import SAMPLERS, BipartiteGraph, Sampler
+from caged.graph import BACKENDS, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
 from caged.models.base import EpochContext, Method, Metrics, Scorer, Stage, State
 from caged.seeding import Generators
 from caged.training import checkpoint as files
 from caged.training.checkpoint import Checkpoint
+from caged.training.step import Steps, make_steps
 from caged.training.stopping import EarlyStopping
 
 Validate = Callable[[Scorer], Metrics]
@@ -39,6 +40,18 @@ class TrainConfig:
     validate_every: int = option(1, "epochs between validations", minimum=1)
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
     checkpoint_seconds: float = option(30.0, "seconds between checkpoints; 0: after every epoch", minimum=0)
+
+    backend: str = option(
+        "auto", "propagation on CUDA: sparse or dense products; CPU is always sparse", choices=BACKENDS
+    )
+    precision: str = option(
+        "auto", "numbers of propagation on CUDA; sums are float32 in all of them", choices=PRECISIONS
+    )
+    capture: bool = option(True, "on CUDA, record a training step once and replay it")
+
+    @property
+    def engine(self) -> Engine:
+        return Engine(self.backend, self.precision)
 
 
 class Observer(Protocol):
@@ -97,23 +110,24 @@ class Loop:
     def _run_stage(self, stage: Stage) -> None:
         sampler = Sampler(self.graph, self.config.batch_size, stage.sampler or self.config.sampler)
         last_epoch = stage.epochs or self.config.epochs
-        self._ensure_optimizer(stage)
+        optimizer = self._ensure_optimizer(stage)
+        steps = make_steps(self.method, optimizer, self.generators, record=self.config.capture)
         while self.progress.epoch < last_epoch and not self.progress.stopping.exhausted:
             self.progress.epoch += 1
             self.progress.epochs_in_total += 1
-            record = self._run_epoch(stage, sampler, last_epoch)
+            record = self._run_epoch(stage, sampler, steps, last_epoch)
             for observer in self.observers:
                 observer.epoch(record)
             self._checkpoint()
 
-    def _run_epoch(self, stage: Stage, sampler: Sampler, last_epoch: int) -> dict[str, Any]:
+    def _run_epoch(self, stage: Stage, sampler: Sampler, steps: Steps, last_epoch: int) -> dict[str, Any]:
         epoch = self.progress.epoch
         ctx = EpochContext(stage.name, epoch, sampler.steps, self.validate)
         clock = _Clock()
         with clock("begin_epoch"):
             self.method.begin_epoch(ctx)
         with clock("train"):
-            losses = self._train(sampler)
+            losses = steps.run(sampler.epoch(self.generators["sampling"]))
         self._check_finite(losses, stage, epoch)
         if self.validate is not None and (epoch % self.config.validate_every == 0 or epoch == last_epoch):
             with clock("validate"):
@@ -136,19 +150,6 @@ class Loop:
             **({"diagnostics": ctx.log} if ctx.log else {}),
         }
 
-    def _train(self, sampler: Sampler) -> dict[str, float]:
-        """One pass over the sampled batches; losses are summed on the device and read once, at the end."""
-        assert self.optimizer is not None
-        sums: dict[str, torch.Tensor] = {}
-        for batch in sampler.epoch(self.generators["sampling"]):
-            self.optimizer.zero_grad(set_to_none=True)
-            losses = self.method.loss(batch)
-            losses.total.backward()  # type: ignore[no-untyped-call]
-            self.optimizer.step()
-            for name, value in {"total": losses.total, **losses.parts}.items():
-                sums[name] = sums[name] + value.detach() if name in sums else value.detach().clone()
-        return {name: float(value) / sampler.steps for name, value in sums.items()}
-
     def _check_finite(self, losses: Mapping[str, float], stage: Stage, epoch: int) -> None:
         bad = [name for name, value in losses.items() if not math.isfinite(value)]
         if bad:
@@ -157,10 +158,12 @@ class Loop:
                 f"train.learning_rate={self.config.learning_rate:g}; lower the learning rate or raise method.l2"
             )
 
-    def _ensure_optimizer(self, stage: Stage) -> None:
+    def _ensure_optimizer(self, stage: Stage) -> torch.optim.Optimizer:
         if self.optimizer is None:
+            on_gpu = self.graph.device.type == "cuda"
             groups = self.method.parameters(stage)
-            self.optimizer = torch.optim.Adam(groups, lr=self.config.learning_rate, fused=True)
+            self.optimizer = torch.optim.Adam(groups, lr=self.config.learning_rate, fused=True, capturable=on_gpu)
+        return self.optimizer
 
     def _next_stage(self, stages: tuple[Stage, ...]) -> None:
         """Restore the best state of the stage that ended; the next one starts from it."""
@@ -224,9 +227,8 @@ class Loop:
         if self.progress.best_scalars is not None:
             on_device = {name: value.to(self.graph.device) for name, value in best.items()}
             self.best = State(on_device, self.progress.best_scalars)
-        self._ensure_optimizer(stages[self.progress.stage])
-        assert self.optimizer is not None
-        files.load_optimizer_state(self.optimizer, files.unprefixed("optimizer", stored.tensors))
+        optimizer = self._ensure_optimizer(stages[self.progress.stage])
+        files.load_optimizer_state(optimizer, files.unprefixed("optimizer", stored.tensors))
         self.generators.load_state(files.unprefixed("generators", stored.tensors))
 
 

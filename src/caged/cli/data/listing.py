@@ -1,0 +1,56 @@
+"""`caged data list`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from caged.cli.output import AsJson, Verbose, print_json, print_table, say
+from caged.data.data_folder import data_folder
+from caged.data.dataset_row import Dataset
+from caged.data.datasets import DATASETS
+
+
+def list_datasets(as_json: AsJson = False, verbose: Verbose = False) -> None:
+    """Known datasets: size, whether they are here, where they come from, and under which terms.
+
+    They lie below the folder that CAGED_DATA names or, without it, in a cache folder of yours; that folder is shown.
+    """
+    rows = [_row(dataset) for dataset in DATASETS.values()]
+    if as_json:
+        print_json({"data_folder": data_folder(), "datasets": rows})
+        return
+    print_table(
+        ["name", "users", "items", "interactions", "here", "home", "verified", "terms"],
+        [
+            [
+                f"{row['name']}{' (a part)' if row['partial'] else ''}",
+                *(f"{row[key]:,}" for key in ("users", "items", "interactions")),
+                "yes" if row["here"] else "no",
+                row["home"] or "none known",
+                row["verified"] or "none",
+                row["terms"],
+            ]
+            for row in rows
+        ],
+    )
+    say(f"data folder: {data_folder()} (set CAGED_DATA to use another)")
+
+
+def _row(dataset: Dataset) -> dict[str, Any]:
+    home = dataset.home
+    return {
+        "name": dataset.name,
+        "title": dataset.title,
+        "users": dataset.users,
+        "items": dataset.items,
+        "interactions": dataset.interactions,
+        "partial": dataset.partial,
+        "here": dataset.find(data_folder() / dataset.folder) is not None,
+        "folder": dataset.folder,
+        "home": home.page if home else None,
+        "downloads": [download.url for download in home.downloads] if home else [],
+        "verified": str(home.verified) if home and home.verified else None,
+        "terms": dataset.terms,
+        "citation": dataset.citation,
+        "fingerprints": dict(dataset.fingerprints),
+    }

@@ -1,0 +1,93 @@
+"""`caged data simulate`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
+from caged.config import build
+from caged.data.folders import refuse_filled_folder
+from caged.data.simulate import MarketConfig
+from caged.data.simulate import simulate as simulate_market
+from caged.errors import ConfigError, unknown
+
+
+def simulate(
+    out: Annotated[Path, typer.Option("-o", "--out", help="New folder of the market.")],
+    seed: Annotated[int | None, typer.Option(help="Seed of the market (default: 1).")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="One parameter, e.g. user_count=500; repeatable.")
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Simulate a shop with a feedback loop, whose users' true wishes are known.
+
+    The folder can be trained on: train.parquet is the log of the shop, test.parquet its later clicks. Beside them:
+    test_oracle.parquet (drawn by true preference alone), items, users and rounds, simulation.json. The column source
+    marks what was shown at random (explore).
+
+    Examples:
+
+      caged data simulate -o market
+
+      caged data simulate -o small --seed 2 --set user_count=500 --set item_count=300
+
+      caged train --data market --method lightgcn --validate-on source=explore
+    """
+    config = build(MarketConfig, _parameters(set_ or [], seed), "market")
+    refuse_filled_folder(out)
+    try:
+        market = simulate_market(config)
+        market.write(out)
+    except MemoryError as error:
+        raise ConfigError(
+            f"a market of {config.user_count:,} users and {config.item_count:,} items does not fit into memory; reduce "
+            f"user_count, item_count or candidate_items"
+        ) from error
+    summary = market.summary()
+    if as_json:
+        print_json({"folder": out, **summary})
+        return
+    _print_summary(summary)
+    say(f"folder: {out}")
+
+
+def _parameters(assignments: list[str], seed: int | None) -> dict[str, str | int]:
+    """`name=value` texts and the seed as parameters of the market."""
+    known = [field.name for field in fields(MarketConfig)]
+    values: dict[str, str | int] = {}
+    for text in assignments:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals):
+            raise ConfigError(f"cannot read --set '{text}'; write it as name=value, e.g. user_count=500")
+        if name not in known:
+            raise ConfigError(unknown("parameter of the market", name, known))
+        values[name] = value
+    if seed is not None:
+        if "seed" in values:
+            raise ConfigError(f"the seed is given twice, as --seed {seed} and --set seed={values['seed']}; drop one")
+        values["seed"] = seed
+    return values
+
+
+def _print_summary(summary: dict[str, Any]) -> None:
+    counts = summary["counts"]
+    sizes = ("users", "items", "train", "test_natural", "test_oracle")
+    print_table(
+        ["", "count"],
+        [
+            *([name.replace("_", " "), f"{counts[name]:,}"] for name in sizes),
+            *([f"train from {source}", f"{clicks:,}"] for source, clicks in counts["train_by_source"].items()),
+        ],
+        title=f"market, seed {summary['seed']}",
+    )
+    gini, top = summary["gini"], summary["top_fifth_share"]
+    print_table(
+        ["over items", "Gini", "top fifth holds"],
+        [[name.replace("_", " "), number(gini[name]), number(top[name])] for name in gini],
+    )

@@ -1,0 +1,86 @@
+"""`caged data split`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
+from caged.data import Columns, load, split_log
+from caged.data.filters import k_core
+from caged.data.folders import refuse_filled_folder
+from caged.data.split_folder import check_kept, write_split
+from caged.errors import DataError
+
+
+def split(
+    source: Annotated[str, typer.Argument(help="Dataset name or log file (.csv, .tsv, .parquet, .txt).")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="New folder of the split.")],
+    kind: Annotated[str, typer.Option(help="random (7:1:2 per user), time, leave_last_out or intervened.")] = "random",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random and intervened splits.")] = 1,
+    test_share: Annotated[
+        float | None, typer.Option(help="Share of the test part; time and intervened (default: 0.2).")
+    ] = None,
+    valid_share: Annotated[
+        float | None, typer.Option(help="Share of the validation part; time and intervened (default: 0.1).")
+    ] = None,
+    max_item_share: Annotated[
+        float | None, typer.Option(help="Most of an item's interactions in test; intervened (default: 0.5).")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="A further column to carry along; repeatable.")] = None,
+    user_column: Annotated[str | None, typer.Option(help="Name of the user column (default: user_id).")] = None,
+    item_column: Annotated[str | None, typer.Option(help="Name of the item column (default: item_id).")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Name of the rating column (default: rating).")] = None,
+    timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column (default: timestamp).")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    core: Annotated[
+        int | None,
+        typer.Option("--k-core", min=1, help="Keep users and items with this many interactions among themselves."),
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Split a log into train, validation and test files that caged train --data reads.
+
+    The folder holds train.parquet, valid.parquet, test.parquet in the ids of your log and manifest.json: kind,
+    parameters, counts, fingerprints and how unequally each part is spread over the items.
+
+    Examples:
+
+      caged data split log.csv -o split --kind time
+
+      caged data split log.csv -o balanced --kind intervened --seed 2
+
+      caged train --data balanced --method lightgcn
+    """
+    refuse_filled_folder(out)
+    kept = tuple(dict.fromkeys(keep or ()))
+    check_kept(kept)
+    columns = Columns(keep=kept).named(
+        user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column
+    )
+    read = load(source, columns=columns, min_rating=min_rating)
+    if read.log is None:
+        raise DataError(
+            f"'{source}' is split into {', '.join(read.parts or ())} already; give a log, or train on it as it is"
+        )
+    chosen = {"test_share": test_share, "valid_share": valid_share, "max_item_share": max_item_share}
+    options = {name: value for name, value in chosen.items() if value is not None}
+    log = read.log if core is None else k_core(read.log, core, core, where=source)
+    parts = split_log(log, kind, seed=seed, **options)
+    origin = {"source": source, "min_rating": min_rating, "k_core": core, "merged_duplicates": log.merged}
+    manifest = write_split(parts, out, origin=origin)
+    if as_json:
+        print_json({"folder": out, **manifest})
+        return
+    rows = [
+        [name, f"{len(part):,}", number(parts.item_gini[name]), part.fingerprint[:12]]
+        for name, part in parts.parts.items()
+    ]
+    print_table(["part", "interactions", "item Gini", "fingerprint"], rows, title=f"{read.name}, split {parts.kind}")
+    for name, value in parts.notes.items():
+        if isinstance(value, int):  # the others are the Gini of the parts, above
+            say(f"{name.replace('_', ' ')}: {value:,}")
+    say(f"folder: {out}")

@@ -1,0 +1,82 @@
+"""`caged demo`."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.data.simulate import MarketConfig
+from caged.errors import RunError
+from caged.experiments.demo import Demo, run_demo
+from caged.experiments.environment import resolve_device, versions
+from caged.files import write_json, write_text
+from caged.report.demo_page import comparison, demo_html, sentences
+from caged.report.page import require_templates
+
+PAGE, NUMBERS = "report.html", "demo.json"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help=f"Folder for {PAGE} and {NUMBERS}; a second run replaces them.")] = Path(
+        "demo"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of the market and of training.")] = 1,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Simulate a shop with a feedback loop, and judge what is learned from its clicks by the truth.
+
+    Needs no data and no GPU; takes about half a minute. Trains on the log of the built-in market, measures the lists
+    by the shop's later clicks and by what people truly like, prints the comparison and writes a page that explains it.
+
+    Examples:
+
+      caged demo
+
+      caged demo --seed 2 --out demo-2 --json
+    """
+    MarketConfig(seed=seed)
+    resolve_device(device)
+    require_templates()
+    _prepare(out)
+    shown = run_demo(seed=seed, device=device, say=say)
+    command = shlex.join(["caged", *sys.argv[1:]])
+    numbers = {**asdict(shown), "sentences": sentences(shown), "command": command, "versions": versions()}
+    write_json(out / NUMBERS, numbers)
+    write_text(out / PAGE, demo_html(shown, command))
+    _report(shown, numbers, as_json=as_json)
+    say(f"the page: {out / PAGE}, the numbers: {out / NUMBERS}")
+
+
+def _prepare(folder: Path) -> None:
+    """Make sure that both files can be written in the end, before anything is trained."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{secrets.token_hex(4)}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise RunError(
+            f"cannot write to output folder {folder}: {error.strerror or error}; choose another --out"
+        ) from error
+    for name in (PAGE, NUMBERS):
+        if (folder / name).is_dir():
+            raise RunError(f"{folder / name} is a folder, but the demo writes a file there; choose another --out")
+
+
+def _report(shown: Demo, numbers: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(numbers)
+        return
+    table = comparison(shown)
+    print_table([column.name for column in table.columns], table.rows, title=table.caption)
+    for sentence in sentences(shown):
+        stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)

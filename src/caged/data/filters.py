@@ -1,0 +1,71 @@
+"""Filters of a log: the smallest rating, and the k-core.
+
+Both drop pairs, and with them the users and items that have no pair left; the order of the others stays the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from caged.data.ids import Array, IdMap
+from caged.data.interactions import Interactions
+from caged.errors import DataError
+
+
+def rated_at_least(
+    log: Interactions, min_rating: float, *, where: str = "the log", column: str = "rating"
+) -> Interactions:
+    """The pairs whose rating is `min_rating` or more."""
+    if log.rating is None:
+        raise DataError(
+            f"{where} has no rating column '{column}', which --min-rating needs; name it with --rating-column or leave "
+            f"--min-rating out"
+        )
+    chosen = log.rating >= min_rating
+    if not chosen.any():
+        raise DataError(
+            f"{where} has no rating of at least {min_rating:g} (the largest is {log.rating.max():g}); "
+            f"lower --min-rating"
+        )
+    return _occurring(log, chosen)
+
+
+def k_core(log: Interactions, k_user: int, k_item: int, *, where: str = "the log") -> Interactions:
+    """The largest part of the log in which every user has `k_user` and every item `k_item` interactions or more.
+
+    Dropping a user may leave an item with too few and the other way round, so this repeats until nothing changes.
+    """
+    for name, least in (("user", k_user), ("item", k_item)):
+        if least < 1:
+            raise DataError(f"the least number of interactions per {name} is {least}; it must be 1 or more")
+    chosen = np.arange(len(log))
+    while True:
+        users, items = log.users[chosen], log.items[chosen]
+        enough_users = np.bincount(users, minlength=log.user_count) >= k_user
+        enough_items = np.bincount(items, minlength=log.item_count) >= k_item
+        kept = enough_users[users] & enough_items[items]
+        if kept.all():
+            break
+        chosen = chosen[kept]
+    if len(chosen) == 0:
+        raise DataError(
+            f"{where} has no users with {k_user} and items with {k_item} interactions among themselves: the filter "
+            f"leaves nothing of {len(log):,} pairs; ask for fewer"
+        )
+    return _occurring(log, chosen)
+
+
+def _occurring(log: Interactions, chosen: Array) -> Interactions:
+    """The chosen pairs, in the rows of the users and items that they mention."""
+    kept = log.select(chosen)
+    user_ids, users = _occurring_ids(log.user_ids, kept.users)
+    item_ids, items = _occurring_ids(log.item_ids, kept.items)
+    return replace(kept, user_ids=user_ids, item_ids=item_ids, users=users, items=items, merged=log.merged)
+
+
+def _occurring_ids(ids: IdMap, rows: Array) -> tuple[IdMap, Array]:
+    occurs = np.zeros(len(ids), dtype=bool)
+    occurs[rows] = True
+    return IdMap(ids.external(np.flatnonzero(occurs))), (np.cumsum(occurs) - 1)[rows]

@@ -1,0 +1,1 @@
+"""Results as pages: charts without dependencies, and self-contained HTML (extra `report`)."""

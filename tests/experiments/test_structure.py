@@ -1,0 +1,164 @@
+"""Under `honest` training cannot reach the test part: there is no path to it, and nothing depends on it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import CellType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caged
+from caged.data import Development, Interactions, Split
+from caged.experiments import run as run_module
+from caged.experiments.protocols import HONEST, PAPER, selection_parts
+from caged.training import Loop
+from tests.cli.invoke import train
+from tests.conftest import Pair, write_log
+
+
+def neighbours(thing: Any) -> Iterator[Any]:
+    """What an object holds: attributes, items, closures, defaults, bound selves; not the modules code lives in."""
+    if isinstance(thing, dict):
+        yield from thing.keys()
+        yield from thing.values()
+    elif isinstance(thing, list | tuple | set | frozenset):
+        yield from thing
+    elif isinstance(thing, MethodType):
+        yield from (thing.__self__, thing.__func__)
+    elif isinstance(thing, CellType):
+        yield thing.cell_contents
+    elif isinstance(thing, FunctionType):
+        yield from thing.__closure__ or ()
+        yield from thing.__defaults__ or ()
+        yield from (thing.__kwdefaults__ or {}).values()
+    elif isinstance(thing, np.ndarray):
+        yield thing.base
+    else:
+        yield from getattr(thing, "__dict__", {}).values()
+        slots = (name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ()))
+        yield from (getattr(thing, name, None) for name in slots)
+
+
+def reachable(root: Any) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    waiting = [root]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in found or isinstance(thing, type | ModuleType | str | bytes | int | float | None):
+            continue
+        found[id(thing)] = thing
+        waiting.extend(neighbours(thing))
+    return found
+
+
+@pytest.fixture
+def loops(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Loop, Split]]:
+    """The loops that `caged train` builds, each with the split it was cut off from, looked at while training."""
+    seen: list[tuple[Loop, Split]] = []
+    splits: list[Split] = []
+    original_parts = run_module.selection_parts
+    original_run = Loop.run
+
+    def parts(split: Split, *rest: Any) -> Development:
+        splits.append(split)
+        return original_parts(split, *rest)
+
+    def run(loop: Loop) -> Any:
+        result = original_run(loop)
+        seen.append((loop, splits[-1]))
+        return result
+
+    monkeypatch.setattr(run_module, "selection_parts", parts)
+    monkeypatch.setattr(Loop, "run", run)
+    return seen
+
+
+def parts_within(loop: Loop) -> set[int]:
+    return {key for key, thing in reachable(loop).items() if isinstance(thing, Interactions)}
+
+
+@pytest.mark.parametrize("method", ["lightgcn", "mostpop"])
+def test_nothing_in_the_loop_leads_to_the_test_part(
+    method: str, log_csv: Path, tmp_path: Path, loops: list[tuple[Loop, Split]]
+) -> None:
+    train(log_csv, tmp_path / "run", method=method)
+    [(loop, split)] = loops
+    within = reachable(loop)
+    assert id(split.train) in within  # the walker gets as far as the parts
+    assert id(split.valid) in within
+    assert id(split.test) not in within
+    assert id(split) not in within
+    assert split.test is not None
+    assert id(split.test.users) not in within
+    assert id(split.test.items) not in within
+    arrays = [thing for thing in within.values() if isinstance(thing, np.ndarray)]
+    assert arrays
+    assert not any(np.shares_memory(array, split.test.items) for array in arrays)
+
+
+def test_under_paper_the_walker_finds_the_test_part(
+    released: Path, tmp_path: Path, loops: list[tuple[Loop, Split]]
+) -> None:
+    train(released, tmp_path / "run", "--protocol", "paper")
+    [(loop, split)] = loops
+    assert id(split.test) in parts_within(loop)
+
+
+def test_development_has_no_test(log_csv: Path) -> None:
+    split = caged.split(caged.Interactions.read(log_csv), seed=1)
+    assert Development._fields == ("train", "valid")
+    assert split.development() == (split.train, split.valid)
+    assert selection_parts(split, HONEST) == (split.train, split.valid)
+    assert selection_parts(split, PAPER) == (split.train, split.test)
+    assert {"test", "parts"}.isdisjoint(inspect.signature(Loop).parameters)
+
+
+def test_training_does_not_depend_on_the_test_part(pairs: list[Pair], tmp_path: Path) -> None:
+    """The same train and valid files, another test file: same model, same history, other test metrics."""
+    owned: dict[str, list[str]] = {}
+    for user, item in pairs:
+        owned.setdefault(user, []).append(item)
+    train_rows = [(user, item) for user, items in owned.items() for item in items[3:]]
+    valid_rows = [(user, items[2]) for user, items in owned.items()]
+    for name, position in (("one", 0), ("other", 1)):
+        folder = tmp_path / f"data-{name}"
+        write_log(folder / "train.csv", train_rows)
+        write_log(folder / "valid.csv", valid_rows)
+        write_log(folder / "test.csv", [(user, items[position]) for user, items in owned.items()])
+        train(folder, tmp_path / name, "--set", "train.epochs=4")
+    one, other = tmp_path / "one", tmp_path / "other"
+    for file in ("model.safetensors", "checkpoint.json", "training_data.safetensors"):
+        assert (one / "checkpoint" / file).read_bytes() == (other / "checkpoint" / file).read_bytes(), file
+    histories = [
+        [{**json.loads(line), "seconds": None} for line in (run / "history.jsonl").read_text().splitlines()]
+        for run in (one, other)
+    ]
+    assert len(histories[0]) == 4
+    assert histories[0] == histories[1]
+    assert (one / "metrics.json").read_bytes() != (other / "metrics.json").read_bytes()
+
+
+def test_the_test_part_is_read_once_after_training(
+    log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = []
+    original_run, original_test = Loop.run, run_module.evaluate_test
+
+    def run(loop: Loop) -> Any:
+        result = original_run(loop)
+        events.append("trained")
+        return result
+
+    def evaluate_test(*arguments: Any) -> Any:
+        events.append("tested")
+        return original_test(*arguments)
+
+    monkeypatch.setattr(Loop, "run", run)
+    monkeypatch.setattr(run_module, "evaluate_test", evaluate_test)
+    train(log_csv, tmp_path / "run")
+    assert events == ["trained", "tested"]
