@@ -97,6 +97,7 @@ def main() -> None:
             "asked_for": {"users": users, "items": options.items},
             **measure(log, Path(folder) / "imported"),
             "cores": len(os.sched_getaffinity(0)),
+            # Over the last 1, 5 and 15 minutes: whether the import had the cores for itself.
             "load_average_before_and_during": [round(value, 2) for value in os.getloadavg()],
             "processor": _processor(),
             "versions": {

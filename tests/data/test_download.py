@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from caged.data import archives, download
-from caged.data.acquire import acquire
+from caged.data.acquire import Reporter, acquire
 from caged.data.archives import extract
 from caged.data.dataset_row import Archive, Dataset, Home, PlainFile
 from caged.data.download import DownloadError, Patience, fetch
@@ -160,14 +160,14 @@ def test_a_missing_file_is_not_asked_for_twice(site: Site, tmp_path: Path) -> No
 
 def test_a_server_that_never_recovers(site: Site, tmp_path: Path) -> None:
     message = refusal(site.on("/f", site.status(503)), tmp_path / "f")
-    assert "the server answered 503 Service Unavailable, 3 times; try again later" in message
+    assert "the server answered 503 Service Unavailable (3 times); try again later" in message
 
 
 @pytest.mark.parametrize(
     ("way", "problem"),
     [
-        ("truncated", "the transfer ended after 1,000 of 262,144 bytes, 2 times"),
-        ("stalled", "the server fell silent for 0.3 s, 2 times"),
+        ("truncated", "the transfer ended after 1,000 of 262,144 bytes (2 times)"),
+        ("stalled", "the server fell silent for 0.3 s (2 times)"),
     ],
 )
 def test_a_transfer_that_always_breaks(site: Site, tmp_path: Path, way: str, problem: str) -> None:
@@ -175,9 +175,7 @@ def test_a_transfer_that_always_breaks(site: Site, tmp_path: Path, way: str, pro
 
 
 def test_a_server_that_never_answers(site: Site, tmp_path: Path) -> None:
-    assert "the server fell silent for 0.3 s, 1 times" in refusal(
-        site.on("/f", site.silent()), tmp_path / "f", retries=0
-    )
+    assert "the server fell silent for 0.3 s; try" in refusal(site.on("/f", site.silent()), tmp_path / "f", retries=0)
 
 
 def test_nobody_there(tmp_path: Path) -> None:
@@ -427,6 +425,18 @@ def test_failing_at_the_second_file_leaves_nothing(site: Site, tmp_path: Path) -
     site.on("/test", site.status(404))
     with pytest.raises(DownloadError, match="404"):
         acquire(tiny(home), tmp_path)
+    assert contents(tmp_path) == {}
+
+
+def test_ctrl_c_during_the_second_file_leaves_nothing(site: Site, tmp_path: Path) -> None:
+    started: list[str] = []
+
+    def progress(done: int, total: int | None) -> None:
+        if len(started) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        acquire(tiny(two_files(site)), tmp_path, reporter=Reporter(starting=started.append, progress=progress))
     assert contents(tmp_path) == {}
 
 

@@ -289,5 +289,5 @@ def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
         (out / name).write_bytes(whole[name])
     with pytest.raises(DataError, match="leave the column options out"):
         read_log(out, user_column="u")
-    with pytest.raises(DataError, match="'source'.*--keep source"):
+    with pytest.raises(DataError, match=r"'source'.*--keep source"):
         read_log(out, columns=Columns(keep=("source",)))

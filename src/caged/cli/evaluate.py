@@ -9,11 +9,12 @@ import typer
 
 from caged.cli.metrics_table import print_metrics
 from caged.cli.output import AsJson, Verbose, print_json, say
-from caged.config import build
+from caged.config import build, to_dict
 from caged.errors import ConfigError, RunError, unknown
 from caged.evaluation.evaluate import evaluate as evaluate_part
 from caged.experiments.artefact import load_artefact
 from caged.experiments.environment import resolve_device
+from caged.experiments.protocols import protocol_named
 from caged.experiments.run import evaluate_test, load_split_of, warnings_of
 from caged.experiments.spec import EvalConfig
 
@@ -39,16 +40,23 @@ def evaluate(
     spec, parts = load_split_of(run)
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
-    chosen = build(EvalConfig, {"k": k}, "eval") if k is not None else spec.eval
+    chosen = spec.eval if k is None else build(EvalConfig, {**to_dict(spec.eval), "k": k}, "eval")
+    protocol = protocol_named(spec.protocol)
     where = resolve_device(device)
     method = load_artefact(run, where).method
     if part == "test":
-        evaluation = evaluate_test(method, parts, chosen.k, spec.eval.list_length, where)
+        evaluation = evaluate_test(method, parts, protocol, chosen, where)
     elif parts.valid is None:
         raise RunError(f"protocol '{spec.protocol}' has no validation part; use --part test")
     else:
         evaluation = evaluate_part(
-            method.scorer(), train=parts.train, valid=None, relevant=parts.valid, ks=chosen.k, device=where
+            method.scorer(),
+            train=parts.train,
+            valid=None,
+            relevant=parts.valid,
+            ks=chosen.k,
+            metrics=protocol.metrics(chosen.k),
+            device=where,
         )
     report = evaluation.report
     if as_json:

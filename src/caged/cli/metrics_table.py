@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from caged.cli.output import number, print_table
 
 ACCURACY = ("recall", "ndcg", "ndcg_hits100", "precision", "hit", "mrr", "map")
-GROUPED = ("recall", "ndcg", "ndcg_hits100")
 LISTS = ("arp", "popularity_lift", "delta_gap", "tail_share", "novelty", "coverage", "gini")
 ITEM_GROUPS = ("", "/niche", "/popular")
 
@@ -18,6 +17,7 @@ def print_metrics(metrics: Mapping[str, float], ks: Sequence[int], title: str) -
         [f"{name}@{k}", *(number(metrics.get(f"{name}@{k}{group}")) for group in ITEM_GROUPS)]
         for k in ks
         for name in ACCURACY
+        if f"{name}@{k}" in metrics
     ]
     print_table(["accuracy", "all items", "niche", "popular"], accuracy, title=title)
     lists = [[f"{name}@{k}", number(metrics.get(f"{name}@{k}"))] for k in ks for name in LISTS]

@@ -64,7 +64,8 @@ class Columns:
         repeated = [name for name, uses in Counter(found).items() if uses > 1]
         if repeated:
             raise DataError(
-                f"{where} has {Counter(found)[repeated[0]]} columns named '{repeated[0]}'; rename or drop the others"
+                f"{where} has {Counter(found)[repeated[0]]} columns named '{_shortened(repeated[0])}'; rename or drop "
+                f"the others"
             )
         wanted = [getattr(self, role) for role in ROLES if self.must_have(role)]
         for name in [*wanted, *self.keep]:
@@ -81,7 +82,7 @@ class Columns:
             if roles
             else "drop it from the columns to keep"
         )
-        listed = ", ".join(repr(column) for column in found[:20]) + (", ..." if len(found) > 20 else "")
+        listed = ", ".join(repr(_shortened(column)) for column in found[:20]) + (", ..." if len(found) > 20 else "")
         closest = "" if hint else suggestion(name, found)
         return f"{where} has no column '{name}', found: {listed}{hint}; {'or ' if hint else ''}{fix}{closest}"
 
@@ -126,7 +127,7 @@ class Column:
 
     def error(self, row: int, problem: str, fix: str) -> DataError:
         seen = self.values[row].as_py()
-        shown = repr(seen if not isinstance(seen, str) or len(seen) <= 40 else seen[:40] + "...")
+        shown = repr(_shortened(seen) if isinstance(seen, str) else seen)
         seen_there = problem.format(shown)
         if self.rows_before is None:
             seen_there = seen_there.rstrip(",")
@@ -286,6 +287,11 @@ def _whole_numbers(floats: pa.Array) -> tuple[Array, Array]:
     """Floats as float64, and which of them are exactly one integer."""
     numbers = np.asarray(floats.cast(pa.float64()).to_numpy(zero_copy_only=False))
     return numbers, (np.abs(numbers) <= LARGEST_EXACT_FLOAT) & (np.trunc(numbers) == numbers)
+
+
+def _shortened(text: str) -> str:
+    """For an error message: a file may hold anything, also in its header."""
+    return text if len(text) <= 40 else text[:40] + "..."
 
 
 def _mask(booleans: Any) -> Array:

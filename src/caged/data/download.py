@@ -83,9 +83,9 @@ def fetch(
                 return
             except _TransferError as problem:
                 if attempt == patience.retries:
+                    tries = f" ({attempt + 1} times)" if attempt else ""
                     raise DownloadError(
-                        f"could not fetch {url}: {problem}, {attempt + 1} times; try again later, or fetch it by hand "
-                        f"and use --from"
+                        f"could not fetch {url}: {problem}{tries}; try again later, or fetch it by hand and use --from"
                     ) from problem
                 pause = min(patience.first_pause * 2**attempt, LONGEST_PAUSE)
                 say(f"{problem}; trying again in {pause:g} s")

@@ -281,7 +281,7 @@ def _latest_of_pairs(table: pa.Table, item_count: int) -> Array:
         repeated = np.flatnonzero(~last_of_pair | ~np.concatenate(([True], last_of_pair[:-1])))
         timestamp = table["timestamp"].to_numpy()[position[repeated]]
         position[repeated] = position[repeated[np.lexsort((timestamp, key[repeated]))]]
-    return position[last_of_pair]
+    return np.asarray(position[last_of_pair])
 
 
 class _Fingerprint:

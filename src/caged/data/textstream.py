@@ -8,7 +8,7 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from caged.errors import DataError
 
@@ -33,7 +33,7 @@ def text_chunks(path: Path) -> Iterator[bytes]:
     check(b"", final=True)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> gzip.GzipFile | io.BufferedReader:
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
 
 

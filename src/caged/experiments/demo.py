@@ -17,6 +17,7 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
+from caged.data.marked import validate_on
 from caged.data.popularity import BUCKETS, ItemGroups
 from caged.data.simulate import (
     Market,
@@ -26,6 +27,7 @@ from caged.data.simulate import (
     simulate,
     true_preference_at_k,
 )
+from caged.data.splits import Split, carve_validation
 from caged.evaluation.evaluate import evaluate
 from caged.experiments.environment import resolve_device
 from caged.experiments.estimators import Recommender
@@ -99,10 +101,11 @@ def run_demo(
 
 
 def _hold_out_explored(log: Interactions, seed: int) -> tuple[Interactions, Interactions]:
-    """1/8 of the clicks on explored items, per user, for validation; everything else trains."""
-    rng = np.random.default_rng([seed, 20])
-    held = (log.columns["source"] == "explore") & (rng.random(len(log)) < 1 / 8)
-    return log.select(~held), log.select(held)
+    """What `--validate-on source=explore` does: 1/8 of each user's clicks are candidates, explored ones validate."""
+    train, candidates = carve_validation(log, seed=seed)
+    chosen = validate_on(Split(train, candidates, None, kind="demo"), "source=explore")
+    assert chosen.valid is not None
+    return chosen.train, chosen.valid
 
 
 def _judge(
@@ -115,7 +118,7 @@ def _judge(
     device: str,
 ) -> Row:
     begun = time.perf_counter()
-    known = {field for field in entry(name).config.__dataclass_fields__}
+    known = set(entry(name).config.__dataclass_fields__)
     backbone = {key: value for key, value in BACKBONE.items() if key in known}
     watch = _BestEpoch()
     model = Recommender(name, seed=seed, device=device, **backbone, **TRAINING)

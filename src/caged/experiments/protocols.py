@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from caged.data import Development, Split, given_split, split_log, validate_on
 from caged.data.interactions import Interactions
 from caged.data.source import Source
 from caged.errors import ConfigError, DataError, unknown
+from caged.evaluation.keys import metric_keys
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,11 @@ class Protocol:
     catalogue: Literal["occurring", "max_id"]
     method: Mapping[str, Any] = field(default_factory=dict)  # values it owns; applied where the method has the key
     train: Mapping[str, Any] = field(default_factory=dict)
+    hidden_metrics: tuple[str, ...] = ()  # not reported, because they mislead outside the comparison they exist for
+
+    def metrics(self, ks: Sequence[int]) -> list[str]:
+        """The keys that a report under this protocol holds."""
+        return [str(key) for key in metric_keys(ks) if key.name not in self.hidden_metrics]
 
 
 HONEST = Protocol(
@@ -27,6 +33,7 @@ HONEST = Protocol(
     summary="7:1:2 split; every decision on validation; test read once, after training; standard NDCG",
     warning=None,
     catalogue="occurring",
+    hidden_metrics=("ndcg_hits100",),
 )
 PAPER = Protocol(
     name="paper",

@@ -33,8 +33,14 @@ from caged.evaluation.topk import check_k
 from caged.experiments import records
 from caged.experiments.artefact import save_model, save_training_data
 from caged.experiments.environment import hardware, resolve_device, set_threads, versions
-from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts, split_source
-from caged.experiments.spec import ExperimentSpec, deviations
+from caged.experiments.protocols import (
+    Protocol,
+    masked_when_testing,
+    protocol_named,
+    selection_parts,
+    split_source,
+)
+from caged.experiments.spec import EvalConfig, ExperimentSpec, deviations
 from caged.files import (
     json_ready,
     make_output_folder,
@@ -190,7 +196,7 @@ def warnings_of(spec: ExperimentSpec) -> list[str]:
 
 
 def evaluate_test(
-    method: Method[Any], parts: Split, ks: tuple[int, ...], list_length: int, device: torch.device
+    method: Method[Any], parts: Split, protocol: Protocol, config: EvalConfig, device: torch.device
 ) -> Evaluation:
     """The one reading of the test part."""
     if parts.test is None:
@@ -200,8 +206,9 @@ def evaluate_test(
         train=parts.train,
         valid=masked_when_testing(parts),
         relevant=parts.test,
-        ks=ks,
-        list_length=list_length,
+        ks=config.k,
+        list_length=config.list_length,
+        metrics=protocol.metrics(config.k),
         device=device,
     )
 
@@ -268,7 +275,7 @@ def _execute(
     with status.kept():
         method = _train(spec, parts, run, folder, device, observers, stop_requested)
         begun = time.perf_counter()
-        evaluation = evaluate_test(method, parts, spec.eval.k, spec.eval.list_length, device)
+        evaluation = evaluate_test(method, parts, protocol_named(spec.protocol), spec.eval, device)
         run["seconds"]["evaluate"] = time.perf_counter() - begun
         _write_results(folder, spec, parts, evaluation)
         status.metrics = {"protocol": spec.protocol, "metrics": evaluation.report.metrics}

@@ -1,21 +1,28 @@
-"""Propagation on CPU: `embedding_bag` over column blocks, rows dealt out by degree.
+"""Propagation on CPU: `embedding_bag` over column blocks and source blocks, rows dealt out by degree.
 
-`embedding_bag` is the fastest stock sparse-dense product on CPU. Two things around it decide the speed:
+`embedding_bag` is the fastest stock sparse-dense product on CPU. It reads one row of the source table per edge, in an
+order that the hardware cannot foresee, so what decides the speed is where these rows lie and what else is touched:
 
-- Columns go in blocks of 64 through all layers before the next block starts. A block of both tables then stays in the
-  cache between its random reads (10,000 nodes: 2.5 MB), where 256 columns would not.
-- Threads take contiguous runs of rows. Where that would leave one of them with clearly more edges, rows are dealt out
-  by degree like cards, so that every run holds its share of heavy rows. The order is internal: tables come and go in
-  row order, which costs a copy of each, so a side that is balanced already stays as it is.
+- Columns go in blocks of 64 through all layers before the next block starts, of 32 on graphs with many nodes: 256
+  columns would need several times the cache for the same number of random reads. Fewer than 32 lose to the cost per
+  edge.
+- Where a column block of the source table is still larger than the second-level cache, the edges are walked by runs of
+  source rows that fit, and the sums added up. Short rows would be cut into crumbs by this, so it needs some edges per
+  row and run.
+- Threads take contiguous runs of target rows. Where that would leave one of them with clearly more edges, rows are
+  dealt out by degree like cards, so that every run holds its share of heavy rows. The order is internal: tables come
+  and go in row order, which costs a copy of each, so a side that is balanced already stays as it is.
+- Everything else (scaling, adding the layer-0 table, copying the column block) is bound by memory, so there are few
+  such passes: the last addition writes into place, and a block that is the whole table is not copied.
 
-Each row is summed in a fixed order by one thread, so results do not depend on the number of threads.
+Each row is summed in a fixed order by one thread, so results do not depend on how threads are scheduled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -26,8 +33,13 @@ from caged.graph.tables import Tables
 if TYPE_CHECKING:
     from caged.graph.bipartite import BipartiteGraph
 
+# Measured on two cores with 1.25 MiB of second-level cache each; they decide speed, never results beyond rounding.
 COLUMNS = 64  # per block
-TOLERATED_IMBALANCE = 1.1  # edges of the busiest thread over the mean; measured: below it the copies cost more
+COLUMNS_OF_LARGE_TABLES = 32
+LARGE_TABLE_ROWS = 2**14
+SOURCE_BYTES = 2**20  # of a column block of one run of source rows
+EDGES_PER_RUN = 16  # mean edges of a target row in a run; with fewer, adding up costs more than the cache saves
+TOLERATED_IMBALANCE = 1.1  # edges of the busiest thread over the mean; below it the copies cost more
 
 
 def aggregate(offsets: Tensor, sources: Tensor, values: Tensor, table: Tensor) -> Tensor:
@@ -39,25 +51,65 @@ class Side:
     """Users or items: the internal order of their rows, None where it is the row order."""
 
     def __init__(self, degrees: Tensor, threads: int) -> None:
+        self.count = len(degrees)
         self.order: Tensor | None = None
         self.place: Tensor | None = None  # of each row in the order
         if _imbalance(degrees, threads) > TOLERATED_IMBALANCE:
             by_degree = torch.argsort(degrees, descending=True, stable=True)
             self.order = torch.cat([by_degree[hand::threads] for hand in range(threads)])
             self.place = torch.empty_like(self.order)
-            self.place[self.order] = torch.arange(len(degrees))
-            degrees = degrees[self.order]
-        self.offsets = F.pad(degrees.cumsum(0), (1, 0)).to(degrees.dtype)
+            self.place[self.order] = torch.arange(self.count)
 
     def places(self, rows: Tensor) -> Tensor:
         return rows.long() if self.place is None else self.place[rows.long()]
 
     def enter(self, columns: Tensor) -> Tensor:
-        """A column block in internal order."""
+        """A column block in internal order, contiguous."""
         return columns.contiguous() if self.order is None else columns.index_select(0, self.order)
 
-    def leave(self, columns: Tensor) -> Tensor:
-        return columns if self.place is None else columns.index_select(0, self.place)
+    def leave(self, sums: Tensor, start: Tensor, weight: float, out: Tensor) -> None:
+        """out = sums + weight * start, in row order; `sums` may be overwritten."""
+        if self.place is None:
+            torch.add(sums, start, alpha=weight, out=out)
+        else:
+            out.copy_(sums.add_(start, alpha=weight).index_select(0, self.place))
+
+
+class _Run(NamedTuple):
+    """The edges from one run of source rows, as CSR over all target rows."""
+
+    offsets: Tensor
+    sources: Tensor
+    edges: slice  # of the direction's edge order
+
+
+class Direction:
+    """Messages to one side: edges ordered by (run of source rows, target row), in internal places."""
+
+    def __init__(
+        self, targets: Tensor, sources: Tensor, target_count: int, source_count: int, columns: int
+    ) -> None:
+        index = targets.dtype
+        runs = _run_count(target_count, source_count, len(targets), columns)
+        bag = (sources.long() * runs // source_count) * target_count + targets.long()
+        # The sort is stable and its input sorted already, so each row keeps its edges in row order of the other side.
+        order = torch.argsort(bag, stable=True)
+        ends = F.pad(torch.bincount(bag, minlength=runs * target_count).cumsum(0), (1, 0))
+        ordered = sources.index_select(0, order)
+        self.edges = order.to(index)
+        self.runs = []
+        for run in range(runs):
+            offsets = ends[run * target_count : (run + 1) * target_count + 1]
+            edges = slice(int(offsets[0]), int(offsets[-1]))
+            self.runs.append(_Run((offsets - offsets[0]).to(index), ordered[edges], edges))
+
+    def __call__(self, values: Tensor, table: Tensor) -> Tensor:
+        """The weighted sums of source rows for every target row; `values` follow `edges`."""
+        first, *others = self.runs
+        sums = aggregate(first.offsets, first.sources, values[first.edges], table)
+        for run in others:
+            sums += aggregate(run.offsets, run.sources, values[run.edges], table)
+        return sums
 
 
 class CpuLayout:
@@ -66,12 +118,12 @@ class CpuLayout:
     def __init__(self, graph: BipartiteGraph, threads: int) -> None:
         self.users = Side(graph.user_degrees, threads)
         self.items = Side(graph.item_degrees, threads)
-        users, items = self.users.places(graph.users), self.items.places(graph.items)
-        # Stable sorts of edges that are sorted already keep each row's edges in row order of the other side.
-        self.edges_by_user = torch.argsort(users, stable=True)
-        self.edges_by_item = torch.argsort(items, stable=True)
-        self.sources_of_users = items[self.edges_by_user].to(graph.items.dtype)
-        self.sources_of_items = users[self.edges_by_item].to(graph.users.dtype)
+        users = self.users.places(graph.users).to(graph.users.dtype)
+        items = self.items.places(graph.items).to(graph.items.dtype)
+        large = max(graph.user_count, graph.item_count) > LARGE_TABLE_ROWS
+        self.columns = COLUMNS_OF_LARGE_TABLES if large else COLUMNS
+        self.to_users = Direction(users, items, graph.user_count, graph.item_count, self.columns)
+        self.to_items = Direction(items, users, graph.item_count, graph.user_count, self.columns)
 
 
 class CpuOperator:
@@ -82,32 +134,45 @@ class CpuOperator:
         self.assign(to_user, to_item)
 
     def assign(self, to_user: Tensor, to_item: Tensor) -> None:
-        by_user, by_item = self._layout.edges_by_user, self._layout.edges_by_item
+        by_user, by_item = self._layout.to_users.edges, self._layout.to_items.edges
         self._forward = (to_user.index_select(0, by_user), to_item.index_select(0, by_item))
         # (W^T)[u, i] is the weight of item <- user, so each direction takes the other one's vector.
-        self._transposed = (to_item.index_select(0, by_user), to_user.index_select(0, by_item))
+        self._transposed = self._forward
+        if not torch.equal(to_user, to_item):
+            self._transposed = (to_item.index_select(0, by_user), to_user.index_select(0, by_item))
 
+    @torch.no_grad()
     def apply(self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool) -> Tables:
         """sum_l layer_weights[l] * W^l tables, by Horner's rule, one column block after the other."""
         values = self._transposed if transposed else self._forward
         out = Tables(torch.empty_like(tables.users), torch.empty_like(tables.items))
-        layout = self._layout
-        for columns in _column_blocks(tables.users.shape[1]):
-            block = Tables(layout.users.enter(tables.users[:, columns]), layout.items.enter(tables.items[:, columns]))
-            result = self._horner(block, values, layer_weights)
-            out.users[:, columns] = layout.users.leave(result.users)
-            out.items[:, columns] = layout.items.leave(result.items)
+        for columns in _column_blocks(tables.users.shape[1], self._layout.columns):
+            block = Tables(tables.users[:, columns], tables.items[:, columns])
+            self._horner(block, values, layer_weights, Tables(out.users[:, columns], out.items[:, columns]))
         return out
 
-    def _horner(self, block: Tables, values: tuple[Tensor, Tensor], layer_weights: Sequence[float]) -> Tables:
+    def _horner(
+        self, block: Tables, values: tuple[Tensor, Tensor], layer_weights: Sequence[float], out: Tables
+    ) -> None:
         layout = self._layout
-        *lower, last = layer_weights
-        hidden = Tables(block.users * last, block.items * last)
-        for weight in reversed(lower):
-            users = aggregate(layout.users.offsets, layout.sources_of_users, values[0], hidden.items)
-            items = aggregate(layout.items.offsets, layout.sources_of_items, values[1], hidden.users)
-            hidden = Tables(users.add_(block.users, alpha=weight), items.add_(block.items, alpha=weight))
-        return hidden
+        first, *upper = layer_weights
+        if not upper:
+            torch.mul(block.users, first, out=out.users)
+            torch.mul(block.items, first, out=out.items)
+            return
+        start = Tables(layout.users.enter(block.users), layout.items.enter(block.items))
+        *middle, last = upper
+        hidden = Tables(start.users * last, start.items * last)
+        for weight in reversed(middle):
+            users, items = self._layer(values, hidden)
+            hidden = Tables(users.add_(start.users, alpha=weight), items.add_(start.items, alpha=weight))
+        users, items = self._layer(values, hidden)
+        layout.users.leave(users, start.users, first, out.users)
+        layout.items.leave(items, start.items, first, out.items)
+
+    def _layer(self, values: tuple[Tensor, Tensor], hidden: Tables) -> Tables:
+        layout = self._layout
+        return Tables(layout.to_users(values[0], hidden.items), layout.to_items(values[1], hidden.users))
 
 
 def _imbalance(degrees: Tensor, threads: int) -> float:
@@ -117,8 +182,14 @@ def _imbalance(degrees: Tensor, threads: int) -> float:
     return float(edges.max() * threads / edges.sum())
 
 
-def _column_blocks(width: int) -> list[slice]:
-    """As few blocks of at most COLUMNS columns as possible, as equal as possible."""
-    count = -(-width // COLUMNS)
+def _run_count(target_count: int, source_count: int, edge_count: int, columns: int) -> int:
+    """Into how many runs of source rows the edges of a direction are cut."""
+    to_fit_the_cache = -(-4 * columns * source_count // SOURCE_BYTES)
+    return max(1, min(to_fit_the_cache, edge_count // (EDGES_PER_RUN * target_count)))
+
+
+def _column_blocks(width: int, most: int) -> list[slice]:
+    """As few blocks of at most `most` columns as possible, as equal as possible."""
+    count = -(-width // most)
     edges = [width * block // count for block in range(count + 1)]
     return [slice(start, stop) for start, stop in pairwise(edges)]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from caged.config import option
-from caged.errors import TrainingError
+from caged.errors import ConfigError, TrainingError
 from caged.graph import BACKENDS, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
 from caged.models.base import EpochContext, Method, Metrics, Scorer, Stage, State
 from caged.seeding import Generators
@@ -29,10 +29,22 @@ from caged.training.stopping import EarlyStopping
 Validate = Callable[[Scorer], Metrics]
 
 
+AUTO = "auto"
+AUTO_STEPS = 200  # per epoch, at most
+AUTO_BATCH = 2048  # at least, and what the learning rate refers to
+AUTO_MULTIPLE = 256  # batches are multiples of this
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     learning_rate: float = option(1e-3, "Adam's step size", source="LightGCN paper, section 4.1.2", above=0)
-    batch_size: int = option(2048, "triples per step", source="CAGED paper, section 4.1", minimum=1)
+    batch_size: int | str = option(
+        2048,
+        "triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate "
+        "multiplied by sqrt(batch_size / 2048)",
+        source="CAGED paper, section 4.1",
+        minimum=1,
+    )
     epochs: int = option(1000, "most epochs per stage", source="LightGCN paper, section 4.1.2", minimum=1)
     patience: int | None = option(
         20, "validations in a row without improvement that end a stage; none: never", minimum=1
@@ -49,9 +61,31 @@ class TrainConfig:
     )
     capture: bool = option(True, "on CUDA, record a training step once and replay it")
 
+    def __post_init__(self) -> None:
+        if isinstance(self.batch_size, str) and self.batch_size != AUTO:
+            raise ConfigError(f"train.batch_size is '{self.batch_size}'; allowed are whole numbers and {AUTO}")
+
     @property
     def engine(self) -> Engine:
         return Engine(self.backend, self.precision)
+
+    def batches(self, interactions: int) -> tuple[int, float]:
+        """Triples per step and learning rate on a training part of this size.
+
+        A step costs one propagation over all E interactions, so a fixed batch makes an epoch cost E^2. `auto` bounds
+        the steps instead; Adam's step grows with the square root of the batch, as the noise of a gradient shrinks
+        with it.
+
+        >>> TrainConfig(batch_size="auto").batches(100_000)
+        (2048, 0.001)
+        >>> TrainConfig(batch_size="auto").batches(1_638_400)
+        (8192, 0.002)
+        """
+        if not isinstance(self.batch_size, str):
+            return self.batch_size, self.learning_rate
+        needed = -(-interactions // AUTO_STEPS)
+        size = max(AUTO_BATCH, -(-needed // AUTO_MULTIPLE) * AUTO_MULTIPLE)
+        return size, self.learning_rate * math.sqrt(size / AUTO_BATCH)
 
 
 class Observer(Protocol):
@@ -108,7 +142,8 @@ class Loop:
         return self.progress
 
     def _run_stage(self, stage: Stage) -> None:
-        sampler = Sampler(self.graph, self.config.batch_size, stage.sampler or self.config.sampler)
+        batch_size, _ = self.config.batches(self.graph.edge_count)
+        sampler = Sampler(self.graph, batch_size, stage.sampler or self.config.sampler)
         last_epoch = stage.epochs or self.config.epochs
         optimizer = self._ensure_optimizer(stage)
         steps = make_steps(self.method, optimizer, self.generators, record=self.config.capture)
@@ -162,7 +197,8 @@ class Loop:
         if self.optimizer is None:
             on_gpu = self.graph.device.type == "cuda"
             groups = self.method.parameters(stage)
-            self.optimizer = torch.optim.Adam(groups, lr=self.config.learning_rate, fused=True, capturable=on_gpu)
+            _, learning_rate = self.config.batches(self.graph.edge_count)
+            self.optimizer = torch.optim.Adam(groups, lr=learning_rate, fused=True, capturable=on_gpu)
         return self.optimizer
 
     def _next_stage(self, stages: tuple[Stage, ...]) -> None:

@@ -19,20 +19,21 @@ def list_datasets(as_json: AsJson = False, verbose: Verbose = False) -> None:
     if as_json:
         print_json({"data_folder": data_folder(), "datasets": rows})
         return
+    sizes = ("users", "items", "interactions")
     print_table(
-        ["name", "users", "items", "interactions", "here", "home", "verified", "terms"],
+        ["name", *sizes, "here"],
         [
             [
                 f"{row['name']}{' (a part)' if row['partial'] else ''}",
-                *(f"{row[key]:,}" for key in ("users", "items", "interactions")),
+                *(f"{row[size]:,}" for size in sizes),
                 "yes" if row["here"] else "no",
-                row["home"] or "none known",
-                row["verified"] or "none",
-                row["terms"],
             ]
             for row in rows
         ],
     )
+    homes = [[row["name"], row["home"] or "none known", row["verified"] or "none"] for row in rows]
+    print_table(["name", "public home", "verified"], homes, title="where they come from")
+    print_table(["name", "terms"], [[row["name"], row["terms"]] for row in rows], title="terms of use")
     say(f"data folder: {data_folder()} (set CAGED_DATA to use another)")
 
 

@@ -1,0 +1,69 @@
+"""`caged data import`: what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from caged.data import read_log
+from tests.cli.invoke import caged, contents
+
+
+def test_a_log_is_imported_and_counted(log_csv: Path, tmp_path: Path) -> None:
+    done = caged("data", "import", log_csv, "-o", tmp_path / "imported")
+    assert done.code == 0
+    log = read_log(log_csv)
+    assert [line.split()[-1] for line in done.out.splitlines()[1:]] == [f"{len(log)}", "60", "40", "0"]
+    assert "caged train --data" in done.err
+    assert read_log(tmp_path / "imported").fingerprint == log.fingerprint
+
+
+def test_json_is_the_manifest(log_csv: Path, tmp_path: Path) -> None:
+    done = caged("data", "import", log_csv, "-o", tmp_path / "imported", "--json")
+    reported = json.loads(done.out)
+    assert reported.pop("folder") == str(tmp_path / "imported")
+    assert reported == json.loads((tmp_path / "imported" / "manifest.json").read_text())
+    assert reported["fingerprint"] == read_log(log_csv).fingerprint
+
+
+def test_columns_are_named_and_kept_and_wildcards_expanded(tmp_path: Path) -> None:
+    (tmp_path / "day-1.csv").write_text("when,reader,book,stars,source\n5,ann,x,3,policy\n6,bob,y,5,explore\n")
+    (tmp_path / "day-2.csv").write_text("when,reader,book,stars,source\n7,ann,x,4,explore\n")
+    options = ["--user-column=reader", "--item-column=book", "--rating-column=stars", "--timestamp-column=when"]
+    done = caged("data", "import", "day-*.csv", "-o", "out", *options, "--keep", "source", cwd=tmp_path)
+    assert done.code == 0, done.err
+    from caged.data.canonical import read_canonical
+
+    assert read_canonical(tmp_path / "out").to_arrow().to_pylist() == [
+        {"user_id": "ann", "item_id": "x", "rating": 4.0, "timestamp": 7, "source": "explore"},
+        {"user_id": "bob", "item_id": "y", "rating": 5.0, "timestamp": 6, "source": "explore"},
+    ]
+
+
+def test_what_is_refused_leaves_nothing(log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad.csv").write_text("user_id,item_id\n1,2\n3\n")
+    (tmp_path / "filled").mkdir()
+    (tmp_path / "filled" / "file").touch()
+    before = contents(tmp_path)
+    cases: list[tuple[list[str | Path], str]] = [
+        (["bad.csv", "-o", "out"], "every line needs 2 fields"),
+        (["none.csv", "-o", "out"], "does not exist"),
+        ([log_csv, "-o", "filled"], "not empty"),
+        ([log_csv, "-o", "bad.csv"], "is a file"),
+        ([log_csv, "-o", "out", "--keep", "source"], "no column 'source'"),
+        ([log_csv, "-o", "out", "--rating-column", "rating"], "no column 'rating'"),
+        ([log_csv], "--out"),
+        (["-o", "out"], "LOG"),
+    ]
+    for arguments, words in cases:
+        done = caged("data", "import", *arguments, cwd=tmp_path)
+        assert done.code == 2
+        assert words in done.error
+        assert contents(tmp_path) == before
+    monkeypatch.setitem(sys.modules, "polars", None)
+    done = caged("data", "import", log_csv, "-o", "out", cwd=tmp_path)
+    assert done.code == 2
+    assert "pip install 'caged[data]'" in done.error

@@ -1,0 +1,113 @@
+"""`caged demo` on a market that is small enough to take no time."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import caged.cli.demo as command
+from caged.data.simulate import MarketConfig
+from caged.experiments.demo import run_demo
+from tests.cli.invoke import caged, contents
+from tests.report.demos import DEMO
+from tests.report.test_page import check_page
+
+TINY = MarketConfig(user_count=80, item_count=60, rounds=10, test_rounds=5, slots=8, rank=4, shortlist=20)
+FILES = {"demo.json", "report.html"}
+
+
+@pytest.fixture
+def untrained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The demo with made-up results; the list holds the seeds that were asked for."""
+    seeds: list[int] = []
+
+    def pretend(*, seed: int, **_: object) -> object:
+        seeds.append(seed)
+        return DEMO
+
+    monkeypatch.setattr(command, "run_demo", pretend)
+    return seeds
+
+
+def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "run_demo", partial(run_demo, config=TINY))
+    outcome = caged("demo", "--out", tmp_path / "shown", "--seed", "3", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert set(contents(tmp_path / "shown")) == FILES
+    numbers = json.loads((tmp_path / "shown" / "demo.json").read_text())
+    assert numbers["market"]["seed"] == 3
+    assert [row["method"] for row in numbers["rows"]] == ["mostpop", "lightgcn"]
+    assert f"{numbers['rows'][1]['oracle']['recall@20']:.4f}" in outcome.out
+    for sentence in numbers["sentences"]:
+        assert sentence in outcome.out
+    assert "simulated 10 rounds" in outcome.err
+    assert str(tmp_path / "shown" / "report.html") in outcome.err
+    check_page((tmp_path / "shown" / "report.html").read_text(encoding="utf-8"))
+
+
+def test_everything_of_the_demo_is_in_its_file(tmp_path: Path, untrained: list[int]) -> None:
+    outcome = caged("demo", "--seed", "5", "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert untrained == [5]
+    numbers = json.loads((tmp_path / "demo" / "demo.json").read_text())
+    assert json.loads(outcome.out) == numbers
+    assert set(DEMO.__dataclass_fields__) | {"sentences", "command", "versions"} == set(numbers)
+    assert numbers["command"] == "caged demo --seed 5 --json"
+    assert numbers["rows"][1]["exposure_by_bucket"] == DEMO.rows[1].exposure_by_bucket
+
+
+def test_a_second_run_replaces_the_two_files_and_nothing_else(tmp_path: Path, untrained: list[int]) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "notes.txt").write_text("mine")
+    (tmp_path / "demo" / "report.html").write_text("old")
+    assert caged("demo", cwd=tmp_path).code == 0
+    assert set(contents(tmp_path / "demo")) == FILES | {"notes.txt"}
+    assert (tmp_path / "demo" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "demo" / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_table_is_plain_text_in_a_pipe(tmp_path: Path, untrained: list[int]) -> None:
+    lines = caged("demo", cwd=tmp_path).out.splitlines()
+    assert any(
+        line.split() == ["LightGCN", "0.4000", "0.0400", "0.0550", "0.0055", "0.5100", "0.1234"] for line in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--out", "file"], ("cannot write to output folder file", "--out")),
+        (["--out", "file/below"], ("cannot write to output folder file/below",)),
+        (["--out", "x" * 300], ("cannot write to output folder", "name too long")),
+        (["--out", "taken"], ("taken/report.html is a folder",)),
+        (["--seed", "-1"], ("seed is -1",)),
+        (["--seed", "many"], ("--seed", "caged demo --help")),
+        (["--device", "gpu"], ("unknown device 'gpu'", "auto, cpu, cuda")),
+    ],
+)
+def test_bad_input_is_refused_before_training(
+    arguments: list[str], words: tuple[str, ...], tmp_path: Path, untrained: list[int]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "taken" / "report.html").mkdir(parents=True)
+    before = contents(tmp_path)
+    outcome = caged("demo", *arguments, cwd=tmp_path)
+    assert outcome.code == 2
+    for word in words:
+        assert word.lower() in outcome.error.lower()
+    assert not untrained
+    assert contents(tmp_path) == before
+
+
+def test_a_missing_extra_is_named_before_training(
+    tmp_path: Path, untrained: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("caged.report.page.importlib.util.find_spec", lambda name: None)
+    outcome = caged("demo", cwd=tmp_path)
+    assert outcome.code == 2
+    assert "caged[report]" in outcome.error
+    assert not untrained
+    assert not contents(tmp_path)

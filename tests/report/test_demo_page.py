@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from caged.experiments.demo import Demo
+from caged.report.demo_page import comparison, demo_html, random_recall, sentences
+from tests.report.demos import DEMO, row, with_debiased, with_top_fifth
+from tests.report.test_page import check_page
+
+
+def echo(demo: Demo) -> str:
+    return sentences(demo)[0]
+
+
+def judges(demo: Demo) -> str:
+    return sentences(demo)[1]
+
+
+def truth(demo: Demo) -> str:
+    return sentences(demo)[2]
+
+
+# ---------------------------------------------------------------- sentences
+
+
+def test_three_sentences() -> None:
+    assert len(sentences(DEMO)) == 3
+    for sentence in sentences(DEMO):
+        assert sentence.endswith(".")
+        assert ". " not in sentence
+
+
+def test_the_echo_is_only_claimed_where_there_is_one() -> None:
+    assert echo(with_top_fifth(0.71, 0.29)).startswith(
+        "This shop shows what sells and sells what it shows: after 15 rounds"
+    )
+    assert "71%" in echo(with_top_fifth(0.71, 0.29))
+    assert "29%" in echo(with_top_fifth(0.71, 0.29))
+    assert "hardly more concentrated" in echo(with_top_fifth(0.30, 0.29))
+    assert "hardly more concentrated" in echo(with_top_fifth(0.25, 0.29))
+
+
+def test_chance_is_k_of_the_items_that_are_left() -> None:
+    assert random_recall(DEMO) == pytest.approx(20 / (1500 - 35))
+
+
+@pytest.mark.parametrize(
+    ("natural", "oracle", "words"),
+    [
+        (0.16, 0.0165, ("finds 12 times as much as chance;", "finds 1.2 times as much as chance.")),
+        (0.16, 0.0137, ("finds 12 times", "finds no more than chance.")),
+        (0.0137, 0.0050, ("finds no more than chance;", "finds less than chance.")),
+        (0.0400, math.nan, ("finds 2.9 times as much as chance;", "finds nothing that can be measured.")),
+    ],
+)
+def test_the_judges_say_what_the_numbers_say(natural: float, oracle: float, words: tuple[str, str]) -> None:
+    demo = replace(DEMO, rows=[row("mostpop", natural, oracle, 0.2), *DEMO.rows[1:]])
+    first, second = judges(demo).split("judged by what people truly like")
+    assert "showing everybody the same bestsellers" in first
+    assert words[0] in first
+    assert words[1] in second
+
+
+def test_the_truth_compares_with_what_is_possible() -> None:
+    assert truth(DEMO) == (
+        "Of 20 items that LightGCN recommends, people truly like 10.2 on average (bestsellers: 3.2), "
+        "where 17.6 would be possible."
+    )
+
+
+@pytest.mark.parametrize(
+    ("natural", "preference", "words"),
+    [
+        (0.37, 0.60, "debiased raises this to 12.0 and finds 8% fewer of the shop's later clicks"),
+        (0.37, 0.45, "debiased lowers this to 9.0 and finds 8% fewer of the shop's later clicks"),
+        (0.44, 0.45, "debiased lowers this to 9.0 and finds 10% more of the shop's later clicks"),
+        (0.40, 0.515, "debiased makes no clear difference to this (10.3) and finds about as many"),
+    ],
+)
+def test_a_debiased_method_gets_what_it_deserves(natural: float, preference: float, words: str) -> None:
+    assert words in truth(with_debiased(natural, preference))
+
+
+def test_other_choices_of_methods() -> None:
+    only = replace(DEMO, rows=[row("lightgcn", 0.4, 0.055, 0.5)])
+    assert "LightGCN finds" in judges(only)
+    assert "bestsellers" not in truth(only)
+    unknown = replace(DEMO, rows=[row("mostpop", 0.16, 0.0165, 0.16)])
+    assert truth(unknown).startswith("Of 20 items that Most popular recommends, people truly like 3.2")
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_the_table_has_every_number() -> None:
+    table = comparison(DEMO)
+    assert [column.name for column in table.columns] == [
+        "method",
+        "natural recall@20",
+        "natural niche",
+        "oracle recall@20",
+        "oracle niche",
+        "true preference@20",
+        "tail share@20",
+    ]
+    assert all(column.meaning for column in table.columns[1:])
+    assert table.rows == [
+        ["Most popular", "0.1600", "0.0160", "0.0164", "0.0016", "0.1600", "0.1234"],
+        ["LightGCN", "0.4000", "0.0400", "0.0550", "0.0055", "0.5100", "0.1234"],
+        ["best possible", "-", "-", "-", "-", "0.8800", "-"],
+    ]
+
+
+def test_the_page_is_sound_and_shows_three_plots() -> None:
+    walker = check_page(demo_html(DEMO, "caged demo"))
+    assert len(walker.of("figure")) == 3
+    assert len(walker.of("svg")) == 2 + 2 + 2  # desk and phone twice, then two panels
+    assert len(walker.of("table")) == 4
+
+
+def test_the_page_says_how_it_came_about() -> None:
+    page = demo_html(DEMO, "caged demo --seed 7")
+    for words in (
+        "caged demo --seed 7",
+        "no evidence about real shops",
+        "1,323 held-out clicks on items shown at random (explore clicks)",
+        "LightGCN kept epoch 12",
+        "numpy",
+        "One market and one seed",
+    ):
+        assert words in page
+    for sentence in sentences(DEMO):
+        assert sentence.replace("'", "&#39;") in page
+
+
+def test_the_figures_hold_the_numbers() -> None:
+    page = demo_html(DEMO, "caged demo")
+    for words in (
+        "<title>rounds 11 to 15, This shop: 0.5</title>",
+        "<title>rounds 1 to 5, Showing at random: 0.07</title>",
+        "<title>tenth 1, Clicks so far: 55%</title>",
+        "<title>tenth 1, LightGCN: 70%</title>",
+        "<title>Most popular: 16%</title>",
+        "<title>LightGCN: 5.5%</title>",
+        "<title>Random list: 1.4%</title>",
+    ):
+        assert words in page
+
+
+def test_undefined_numbers_do_not_spoil_the_page() -> None:
+    hole = row("lightgcn", math.nan, 0.05, 0.5)
+    page = demo_html(replace(DEMO, rows=[DEMO.rows[0], hole]), "caged demo")
+    check_page(page)
+    assert "nan" not in page
