@@ -21,6 +21,7 @@ ORDER = {
     "training": 4,
     "evaluation": 4,
     "experiments": 5,
+    "bench": 6,
     "report": 6,
     "serve": 6,
     "cli": 7,

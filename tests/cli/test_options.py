@@ -63,6 +63,9 @@ def base(rated_csv: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return observed(run)
 
 
+# On CPU these are refused or without effect; tests/training/test_step.py and tests/graph try them on a GPU.
+CUDA_ONLY = {"train.backend": "dense", "train.precision": "bf16", "train.capture": "false"}
+
 # option -> a value, and the first thing that it must change
 OPTIONS = {
     "data.user_column": ("visitor", "users"),
@@ -71,6 +74,7 @@ OPTIONS = {
     "data.timestamp_column": ("seen", "data"),
     "data.min_rating": ("4.5", "data"),
     "data.split": ("leave_last_out", "data"),
+    "data.k_core": ("9", "data"),
     "data.split_seed": ("2", "data"),
     "data.validate_on": ("source=explore", "data"),
     "method.embedding_size": ("5", "model"),
@@ -121,7 +125,7 @@ def test_checkpoint_seconds(seconds: int, seen: list[int], log_csv: Path, tmp_pa
 def test_no_option_is_left_out() -> None:
     configs = {"data": DataConfig, "train": TrainConfig, "eval": EvalConfig, "method": METHODS["lightgcn"].config}
     known = {f"{section}.{field.name}" for section, config in configs.items() for field in dataclasses.fields(config)}
-    assert known == {*OPTIONS, "train.checkpoint_seconds"}
+    assert known == {*OPTIONS, *CUDA_ONLY, "train.checkpoint_seconds"}
 
 
 # ---------------------------------------------------------------- flags
@@ -202,3 +206,14 @@ def test_device_and_threads_are_kept(log_csv: Path, tmp_path: Path) -> None:
     run = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (run["spec"]["device"], run["hardware"]["device"]) == ("cpu", "cpu")
     assert (run["spec"]["threads"], run["threads"]) == (2, 2)
+
+
+@pytest.mark.parametrize("option", ["train.backend", "train.precision"])
+def test_what_the_cpu_cannot_do_is_refused(rated_csv: Path, tmp_path: Path, option: str) -> None:
+    value = CUDA_ONLY[option]
+    out = tmp_path / "run"
+    command = ["train", "--data", str(rated_csv), "--method", "lightgcn", "--device", "cpu"]
+    result = caged(*command, "--out", str(out), "--set", f"{option}={value}")
+    assert result.code == 2
+    assert f"is {value}" in result.error
+    assert not out.exists()

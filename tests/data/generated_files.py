@@ -157,7 +157,7 @@ def damaged(draw: Draw, whole: st.SearchStrategy[bytes], *, compressed: bool = F
     """The file itself in most cases; else cut, overwritten, doubled, emptied, or random bytes in its place."""
     content = draw(whole)
     if compressed:
-        content = gzip.compress(content)
+        content = gzip.compress(content, mtime=0)
     harm = draw(st.sampled_from(["none"] * 6 + ["cut", "overwritten", "inserted", "doubled", "empty", "random"]))
     place = draw(st.integers(0, max(len(content) - 1, 0)))
     if harm == "cut":

@@ -1,3 +1,5 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
@@ -151,6 +153,7 @@ def test_a_ranker_can_be_used_again():
 
 def test_blocks_hold_about_the_stated_amount_of_scores(monkeypatch):
     monkeypatch.setattr(topk, "SCORE_BLOCK_BYTES", 4 * 5 * 3)  # three users of five items
+    monkeypatch.setattr(topk, "LEAST_USERS", 1)
     asked = []
 
     def scorer(users):
@@ -159,6 +162,55 @@ def test_blocks_hold_about_the_stated_amount_of_scores(monkeypatch):
 
     top_k(scorer, np.arange(7), 2, masks=[interactions({}, 7, 5)])
     assert asked == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+@pytest.mark.parametrize(("free", "users"), [(10**9, 64), (16 * 400 * 7, 7), (0, 1)])
+def test_long_rows_get_enough_users_per_block_within_a_share_of_the_free_memory(monkeypatch, free, users):
+    monkeypatch.setattr(topk, "SCORE_BLOCK_BYTES", 400)  # one user of a hundred items
+    monkeypatch.setattr(topk, "_free_memory", lambda device: free)
+    asked = []
+
+    def scorer(rows):
+        asked.append(len(rows))
+        return torch.zeros(len(rows), 100)
+
+    top_k(scorer, np.arange(64), 2, masks=[interactions({}, 64, 100)])
+    assert max(asked) == users
+    assert sum(asked) == 64
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(30, 90), st.integers(1, 6), st.integers(2, 40))
+def test_ranking_by_groups_is_the_definition(seed, item_count, k, distinct):
+    """The path of long catalogues, on short ones: ties inside groups, between groups and in the remainder."""
+    rng = np.random.default_rng(seed)
+    levels = np.concatenate([[-INFINITY, -0.0, 0.0, INFINITY], rng.normal(size=distinct)])
+    scores = rng.choice(levels, size=(4, item_count)).astype(np.float32)
+    seen = {u: set(np.flatnonzero(rng.random(item_count) < 0.3).tolist()) for u in range(4)}
+    with mock.patch.multiple(topk, GROUPED_FROM=1, GROUP_SIZE=4):
+        lists = top_k(scorer_of(scores), np.arange(4), k, masks=[interactions(seen, 4, item_count)])
+    assert as_rows(lists) == expected_lists(scores, k, seen)
+
+
+def test_a_large_catalogue_is_ranked_as_topk_does():
+    scores = torch.randn(3, topk.GROUPED_FROM + 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    scores[0, -1] = 100.0  # in the columns that fill no group
+    lists = top_k(lambda users: scores[users], np.arange(3), 50)
+    np.testing.assert_array_equal(lists.items, torch.topk(scores, 50, dim=1).indices.numpy())
+
+
+def test_nan_in_a_large_catalogue_is_found():
+    scores = torch.zeros(2, topk.GROUPED_FROM)
+    scores[1, 12_345] = torch.nan
+    with pytest.raises(TrainingError, match="score of user row 1 is NaN"):
+        top_k(lambda users: scores[users], np.arange(2), 3)
+
+
+def test_scores_in_any_memory_order_are_masked_right():
+    table = torch.arange(12, dtype=torch.float32).view(4, 3)
+    mask = interactions({0: {3}, 2: {0, 1}}, 3, 4)
+    lists = top_k(lambda users: (table * 1.0)[:, users].T, np.arange(3), 2, masks=[mask])
+    assert as_rows(lists) == [[2, 1], [3, 2], [3, 2]]
 
 
 def test_gradients_are_not_tracked():

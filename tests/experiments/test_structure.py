@@ -147,7 +147,7 @@ def test_the_test_part_is_read_once_after_training(
     log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = []
-    original_run, original_test = Loop.run, run_module.evaluate_test
+    original_run, original_test = Loop.run, run_module.evaluate_part
 
     def run(loop: Loop) -> Any:
         result = original_run(loop)
@@ -159,6 +159,6 @@ def test_the_test_part_is_read_once_after_training(
         return original_test(*arguments)
 
     monkeypatch.setattr(Loop, "run", run)
-    monkeypatch.setattr(run_module, "evaluate_test", evaluate_test)
+    monkeypatch.setattr(run_module, "evaluate_part", evaluate_test)
     train(log_csv, tmp_path / "run")
     assert events == ["trained", "tested"]

@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from caged.errors import ConfigError, DataError
-from caged.graph import SAMPLERS, Sampler
+from caged.graph import SAMPLERS, Sampler, sampling
 from tests.graph.graphs import graph_of, random_graph
 
 
@@ -27,6 +27,27 @@ def pairs_of(graph):
     return set(zip(graph.users.tolist(), graph.items.tolist(), strict=True))
 
 
+@pytest.fixture(params=["bitmap", "search"])
+def either_way(request, monkeypatch):
+    """Both ways to draw negatives: a bit per pair where that is small, else a binary search for every draw."""
+    if request.param == "search":
+        monkeypatch.setattr(sampling, "BITMAP_BYTES", 0)
+    return request.param
+
+
+def test_small_graphs_have_a_bitmap_and_large_ones_do_not(either_way):
+    assert (Sampler(random_graph(), 4)._owned is None) == (either_way == "search")
+
+
+def test_the_bitmap_is_the_graph():
+    graph = random_graph(edges=60, item_count=17)
+    users, items = (part.flatten().int() for part in torch.meshgrid(torch.arange(13), torch.arange(17), indexing="ij"))
+    owned = Sampler(graph, 4)._owned(users, items).bool()
+    found = set(zip(users[owned].tolist(), items[owned].tolist(), strict=True))
+    assert found == pairs_of(graph)
+
+
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_positives_are_positive_and_negatives_are_not(kind):
     graph = random_graph(edges=50)
@@ -36,6 +57,7 @@ def test_positives_are_positive_and_negatives_are_not(kind):
         assert (user, negative) not in owned
 
 
+@pytest.mark.usefixtures("either_way")
 def test_negatives_are_uniform_over_what_the_user_does_not_own():
     """Chi-square per user, against every free item."""
     graph = graph_of([(0, 0), (0, 1), (0, 2), (0, 5), (1, 4), (2, 0), (2, 5)], 3, 7)
@@ -88,6 +110,7 @@ def test_padding_and_weights(batch_size):
     assert len(list(epoch)) == sampler.steps
 
 
+@pytest.mark.usefixtures("either_way")
 def test_a_user_who_owns_everything_is_left_out_and_counted():
     graph = graph_of([(0, 0), (0, 1), (1, 0)], 2, 2)
     sampler = Sampler(graph, 4)
@@ -105,6 +128,7 @@ def test_unknown_sampler_is_an_error_with_a_suggestion():
         Sampler(random_graph(), 4, "user_equel")
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_same_seed_same_triples(kind):
     sampler = Sampler(random_graph(edges=50), 8, kind)

@@ -13,6 +13,7 @@ import typer
 from caged._version import __version__
 from caged.cli import data as data_commands
 from caged.cli import methods, results
+from caged.cli.bench import bench
 from caged.cli.demo import demo
 from caged.cli.evaluate import evaluate
 from caged.cli.output import is_verbose, say
@@ -52,6 +53,7 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
 app.command()(demo)
+app.command()(bench)
 app.add_typer(data_commands.app, name="data")
 app.add_typer(methods.app, name="methods")
 app.add_typer(results.app, name="results")
@@ -77,11 +79,14 @@ def main() -> None:
     except USAGE_ERROR as error:
         _explain(error)
         sys.exit(BAD_INPUT)
-    except (Interrupted, KeyboardInterrupt, typer.Abort):
+    except Interrupted:
+        say("stopped; caged train --resume and the folder of the run continue it")
+        sys.exit(INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would fail to flush, loudly
         sys.exit(1)
     if code == INTERRUPTED:  # some versions of typer turn Ctrl-C into this code themselves
-        say("interrupted; caged train --resume and the folder of a run continue it")
+        say("interrupted")
     sys.exit(code)

@@ -117,13 +117,18 @@ def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: b
             f"validation: the {held_out:,} of {candidates:,} held-out interactions with {spec.data.validate_on}; "
             f"the others are in train"
         )
+    for note in result.run["dataset"]["notes"]:
+        say(f"note: {note}")
     if as_json:
-        print_json({"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": result.run})
+        content = {"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": result.run}
+        print_json({**content, **({"extra_tests": result.extra_tests} if result.extra_tests else {})})
         return
     trained = result.run.get("training", {})
     epochs = f", epoch {trained['best_epoch']} of {trained['epochs']}" if trained.get("epochs") else ""
     title = f"{spec.method} on {result.run['dataset']['name']}, protocol {spec.protocol}, seed {spec.seed}{epochs}"
     print_metrics(result.metrics, spec.eval.k, title)
+    for name, metrics in result.extra_tests.items():
+        print_metrics(metrics, spec.eval.k, f"{title}, {name}")
     say(f"run folder: {folder}")
 
 

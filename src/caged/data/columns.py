@@ -64,7 +64,7 @@ class Columns:
         repeated = [name for name, uses in Counter(found).items() if uses > 1]
         if repeated:
             raise DataError(
-                f"{where} has {Counter(found)[repeated[0]]} columns named '{_shortened(repeated[0])}'; rename or drop "
+                f"{where} has {Counter(found)[repeated[0]]} columns named {_shortened(repeated[0])!r}; rename or drop "
                 f"the others"
             )
         wanted = [getattr(self, role) for role in ROLES if self.must_have(role)]

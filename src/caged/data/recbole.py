@@ -52,7 +52,7 @@ def _name_of(path: Path, field: str) -> str:
     typed = TYPED_FIELD.fullmatch(field.strip())
     if typed is None:
         raise DataError(
-            f"{path}: header field '{field[:40]}' has no type; the header of a .inter file names them all, such as "
+            f"{path}: header field {field[:40]!r} has no type; the header of a .inter file names them all, such as "
             f"user_id:token and rating:float (types: {', '.join(TYPES)}), a plain table needs the suffix .tsv or .csv"
         )
     return typed[1]

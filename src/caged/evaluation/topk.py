@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -14,7 +15,14 @@ from caged.data.interactions import Interactions
 from caged.errors import ConfigError, DataError, TrainingError
 from caged.evaluation.lists import PADDING, Lists
 
-SCORE_BLOCK_BYTES = 64 * 2**20  # our choice: large enough to keep a GPU busy, small beside any machine's memory
+# Scores are computed in blocks of users. On CPU a block should stay in the cache until it is ranked, but a product with
+# fewer than some dozens of users reads the whole item table for too little work. On CUDA large blocks keep it busy.
+SCORE_BLOCK_BYTES = 16 * 2**20
+LEAST_USERS = 64  # of a block, within MEMORY_SHARE
+CUDA_SCORE_BLOCK_BYTES = 512 * 2**20
+MEMORY_SHARE = 1 / 16  # of the free memory that a block may take beyond SCORE_BLOCK_BYTES
+GROUPED_FROM = 2**15  # items; measured on CPU: below it `torch.topk` alone is as fast, at a million 10x slower
+GROUP_SIZE = 32
 _MASKED = float("-inf")
 
 
@@ -96,7 +104,7 @@ class Ranker:
         values = np.full((len(self.users), width), _MASKED, dtype=np.float32)
         if width == 0:
             return Lists(self.users, items, values)
-        block = self._block or max(1, SCORE_BLOCK_BYTES // (4 * max(item_count, 1)))
+        block = self._block or _users_per_block(item_count, self.device)
         for start in range(0, len(self.users), block):
             rows = self.users[start : start + block]
             scores = self._scores(scorer, rows)
@@ -115,7 +123,7 @@ class Ranker:
 
     def _scores(self, scorer: Scorer, rows: Array) -> Tensor:
         scores = scorer(torch.from_numpy(rows).to(self.device))
-        return scores.clone() if scores._is_view() else scores
+        return scores.clone(memory_format=torch.contiguous_format) if scores._is_view() else scores.contiguous()
 
 
 class _SeenPairs:
@@ -125,9 +133,10 @@ class _SeenPairs:
         self._offsets = part.user_offsets
         self._device_offsets = torch.from_numpy(np.asarray(part.user_offsets, dtype=np.int64)).to(device)
         self._items = torch.from_numpy(part.items.astype(np.int32)).to(device)
+        self._item_count = part.item_count
 
     def mask(self, scores: Tensor, rows: Array) -> None:
-        """Set the scores of seen pairs to -inf; row b of `scores` belongs to user `rows[b]`."""
+        """Set the scores of seen pairs to -inf, in place; row b of `scores` belongs to user `rows[b]`."""
         total = int((self._offsets[rows + 1] - self._offsets[rows]).sum())
         users = torch.from_numpy(rows).to(scores.device)
         start = self._device_offsets[users]
@@ -135,8 +144,26 @@ class _SeenPairs:
         # Entry j of the block lies at j + (start of its user - entries of the users before), gathered without a loop.
         shift = start - (count.cumsum(0) - count)
         block_row = torch.repeat_interleave(count, output_size=total)
-        position = torch.arange(total, device=scores.device) + shift[block_row]
-        scores[block_row, self._items[position].long()] = _MASKED
+        position = shift.index_select(0, block_row).add_(torch.arange(total, device=scores.device))
+        # One flat index: two of them, by row and column, take five times as long.
+        cell = block_row.mul_(self._item_count).add_(self._items.index_select(0, position))
+        scores.view(-1).index_fill_(0, cell, _MASKED)
+
+
+def _users_per_block(item_count: int, device: torch.device) -> int:
+    row = 4 * max(item_count, 1)
+    share = int(MEMORY_SHARE * _free_memory(device))
+    wanted = CUDA_SCORE_BLOCK_BYTES if device.type == "cuda" else LEAST_USERS * row
+    return max(1, max(SCORE_BLOCK_BYTES, min(wanted, share)) // row)
+
+
+def _free_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not every system says
+        return 0
 
 
 def _check_users(users: Array, masks: Sequence[Interactions]) -> None:
@@ -161,7 +188,7 @@ def _best(scores: Tensor, width: int, rows: Array) -> tuple[Tensor, Tensor]:
     needed shows which rows have a tie; only those are ordered again.
     """
     item_count = scores.shape[1]
-    values, items = torch.topk(scores, min(width + 1, item_count), dim=1)
+    values, items = _largest(scores, min(width + 1, item_count))
     _check_numbers(values, rows)
     equal = (values[:, 1:] == values[:, :-1]) & (values[:, 1:] > _MASKED)
     cut = equal[:, width - 1] if item_count > width else torch.zeros_like(values[:, 0], dtype=torch.bool)
@@ -178,6 +205,25 @@ def _best(scores: Tensor, width: int, rows: Array) -> tuple[Tensor, Tensor]:
         items[tied] = chosen.gather(1, order)
         values[tied] = chosen_values.gather(1, order)
     return values, items
+
+
+def _largest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` largest scores per row and their columns, as `torch.topk`, which is slow on CPU for long rows.
+
+    The largest scores lie in the groups with the largest maxima, so it is enough to rank the maxima and then the
+    members of `count` groups. Group g holds the columns g, g + G, g + 2G, ...: maxima of many groups are then one
+    vectorised pass. The few columns that fill no group are candidates anyway.
+    """
+    users, item_count = scores.shape
+    groups = item_count // GROUP_SIZE
+    if scores.device.type != "cpu" or item_count < GROUPED_FROM or count > groups // 2:
+        return torch.topk(scores, count, dim=1)
+    grouped = scores[:, : GROUP_SIZE * groups].view(users, GROUP_SIZE, groups)
+    best = torch.topk(grouped.amax(1), count, dim=1, sorted=False).indices
+    members = grouped.gather(2, best.unsqueeze(1).expand(-1, GROUP_SIZE, -1)).flatten(1)
+    values, place = torch.topk(torch.cat((members, scores[:, GROUP_SIZE * groups :]), dim=1), count, dim=1)
+    in_group = place // count * groups + best.gather(1, place % count)
+    return values, torch.where(place < GROUP_SIZE * count, in_group, place + GROUP_SIZE * (groups - count))
 
 
 def _first_by_row(scores: Tensor, threshold: Tensor, width: int) -> Tensor:

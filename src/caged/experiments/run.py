@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,23 +24,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from caged.data import Source, Split, load, validate_log
-from caged.data.filters import k_core
-from caged.errors import CagedError, DataError, RunError
+from caged.data import Interactions, Split
+from caged.errors import CagedError, RunError
 from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
 from caged.evaluation.tables import per_user_table, recommendations_table
-from caged.evaluation.topk import check_k
 from caged.experiments import records
 from caged.experiments.artefact import save_model, save_training_data
 from caged.experiments.environment import hardware, resolve_device, set_threads, versions
-from caged.experiments.protocols import (
-    Protocol,
-    masked_when_testing,
-    protocol_named,
-    selection_parts,
-    split_source,
-)
-from caged.experiments.spec import EvalConfig, ExperimentSpec, deviations
+from caged.experiments.loading import Loaded, load_data
+from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts
+from caged.experiments.spec import ExperimentSpec, deviations
 from caged.files import (
     json_ready,
     make_output_folder,
@@ -50,7 +43,7 @@ from caged.files import (
     write_json,
     write_text,
 )
-from caged.graph import BipartiteGraph
+from caged.graph import BipartiteGraph, check_engine
 from caged.models import Method, State, entry
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, Observer, load_checkpoint
@@ -72,6 +65,7 @@ class RunResult:
     run: dict[str, Any]
     metrics: dict[str, float]
     evaluation: Evaluation
+    extra_tests: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 class History:
@@ -105,13 +99,14 @@ def start(
     """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written."""
     set_threads(spec.threads)
     device = resolve_device(spec.device)
-    parts, dataset, path = _load_split(spec)
+    check_engine(spec.train.engine, device)
+    data = load_data(spec)
     run: dict[str, Any] = {
         "format": FORMAT,
         "status": "running",
         "command": command,
         "spec": spec.to_json(),
-        "dataset": dataset,
+        "dataset": data.described,
         "versions": versions(),
         "hardware": hardware(device),
         "threads": torch.get_num_threads(),
@@ -119,12 +114,12 @@ def start(
         "resumed": 0,
         "seconds": {},
         # A resumed run may start in another folder; a dataset that was named is found by its name again.
-        "data_path": str(path.resolve()) if path == Path(spec.source) else None,
+        "data_path": str(data.path.resolve()) if data.path == Path(spec.source) else None,
         "record": None,
     }
     record = _record_of(run, recording)
     make_output_folder(folder)
-    return _execute(spec, parts, run, folder, device, record, observers, stop_requested)
+    return _execute(spec, data, run, folder, device, record, observers, stop_requested)
 
 
 def resume(
@@ -141,8 +136,8 @@ def resume(
     spec = read_spec(folder)
     torch.set_num_threads(run["threads"])  # another number of threads would add in another order
     device = resolve_device(run["hardware"]["device"])
-    parts, dataset, _ = _load_split(spec, run["data_path"])
-    if dataset["split_fingerprint"] != run["dataset"]["split_fingerprint"]:
+    data = load_data(spec, run["data_path"])
+    if data.split.fingerprint != run["dataset"]["split_fingerprint"]:
         raise RunError(f"the data of {folder} changed since the run started; restore it, or start a new run")
     run["resumed"] += 1
     run["status"] = "running"
@@ -150,7 +145,7 @@ def resume(
     record = _record_of(run, recording)
     for place in (folder, folder / "checkpoint"):
         remove_leftovers(place)
-    return _execute(spec, parts, run, folder, device, record, observers, stop_requested)
+    return _execute(spec, data, run, folder, device, record, observers, stop_requested)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -175,14 +170,14 @@ def read_spec(folder: Path) -> ExperimentSpec:
         ) from error
 
 
-def load_split_of(folder: Path) -> tuple[ExperimentSpec, Split]:
-    """The specification and the very split of a run, checked by fingerprint."""
+def load_data_of(folder: Path) -> tuple[ExperimentSpec, Loaded]:
+    """The specification and the very data of a run, checked by fingerprint."""
     run = read_run(folder)
     spec = read_spec(folder)
-    parts, dataset, _ = _load_split(spec, run["data_path"])
-    if dataset["split_fingerprint"] != run["dataset"]["split_fingerprint"]:
+    data = load_data(spec, run["data_path"])
+    if data.split.fingerprint != run["dataset"]["split_fingerprint"]:
         raise RunError(f"the data of {folder} changed since the run; restore it to evaluate the run again")
-    return spec, parts
+    return spec, data
 
 
 def warnings_of(spec: ExperimentSpec) -> list[str]:
@@ -195,20 +190,18 @@ def warnings_of(spec: ExperimentSpec) -> list[str]:
     return said
 
 
-def evaluate_test(
-    method: Method[Any], parts: Split, protocol: Protocol, config: EvalConfig, device: torch.device
+def evaluate_part(
+    method: Method[Any], parts: Split, relevant: Interactions, spec: ExperimentSpec, device: torch.device
 ) -> Evaluation:
-    """The one reading of the test part."""
-    if parts.test is None:
-        raise RunError("this split has no test part; give one, or use a log that can be split")
+    """One part, as the protocol of `spec` reports it; validation pairs are candidates only when they are evaluated."""
     return evaluate(
         method.scorer(),
         train=parts.train,
-        valid=masked_when_testing(parts),
-        relevant=parts.test,
-        ks=config.k,
-        list_length=config.list_length,
-        metrics=protocol.metrics(config.k),
+        valid=None if relevant is parts.valid else masked_when_testing(parts),
+        relevant=relevant,
+        ks=spec.eval.k,
+        list_length=spec.eval.list_length,
+        metrics=protocol_named(spec.protocol).metrics(spec.eval.k),
         device=device,
     )
 
@@ -222,48 +215,9 @@ def _record_of(run: dict[str, Any], recording: Recording | None) -> Path | None:
     return Path(run["record"]) if run.get("record") else None
 
 
-def _load_split(spec: ExperimentSpec, path: str | None = None) -> tuple[Split, dict[str, Any], Path]:
-    """The split that the specification asks for, what `run.json` says about it, and where the data lies."""
-    protocol = protocol_named(spec.protocol)
-    source = load(
-        path or spec.source,
-        columns=spec.data.columns(),
-        min_rating=spec.data.min_rating,
-        catalogue=protocol.catalogue,
-    )
-    if spec.data.k_core is not None:
-        source = _core_of(source, spec.data.k_core)
-    parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
-    for k in spec.eval.k:
-        check_k(k, parts.train.item_count)
-    given = [source.log] if source.log is not None else list((source.parts or {}).values())
-    described = {
-        "name": source.name,
-        "users": parts.train.user_count,
-        "items": parts.train.item_count,
-        "merged_duplicates": sum(part.merged for part in given),
-        "split": {"kind": parts.kind, "parameters": dict(parts.parameters), "notes": dict(parts.notes)},
-        "interactions": {name: len(part) for name, part in parts.parts.items()},
-        "fingerprints": {name: part.fingerprint for name, part in parts.parts.items()},
-        "split_fingerprint": parts.fingerprint,
-    }
-    return parts, described, source.path
-
-
-def _core_of(source: Source, k: int) -> Source:
-    if source.log is None:
-        raise DataError(
-            f"data.k_core is {k}, but '{source.name}' is split already and its parts stay as they are; "
-            f"leave data.k_core out, or give one log"
-        )
-    core = k_core(source.log, k, k, where=str(source.path))
-    validate_log(core, f"the {k}-core of {source.path}")
-    return replace(source, log=core)
-
-
 def _execute(
     spec: ExperimentSpec,
-    parts: Split,
+    data: Loaded,
     run: dict[str, Any],
     folder: Path,
     device: torch.device,
@@ -273,14 +227,33 @@ def _execute(
 ) -> RunResult:
     status = _Status(folder, run, record)
     with status.kept():
-        method = _train(spec, parts, run, folder, device, observers, stop_requested)
+        method = _train(spec, data.split, run, folder, device, observers, stop_requested)
         begun = time.perf_counter()
-        evaluation = evaluate_test(method, parts, protocol_named(spec.protocol), spec.eval, device)
+        test = data.split.test
+        if test is None:
+            raise RunError("this split has no test part; give one, or use a log that can be split")
+        evaluation = evaluate_part(method, data.split, test, spec, device)  # the one reading of the test part
+        extra = {
+            name: evaluate_part(method, data.split, relevant, spec, device).report.metrics
+            for name, relevant in data.extra_tests.items()
+        }
         run["seconds"]["evaluate"] = time.perf_counter() - begun
-        _write_results(folder, spec, parts, evaluation)
-        status.metrics = {"protocol": spec.protocol, "metrics": evaluation.report.metrics}
+        status.metrics = _metrics_of(spec, evaluation, extra)
+        _write_results(folder, spec, data.split, evaluation, status.metrics)
         run["status"] = "finished"
-    return RunResult(run, evaluation.report.metrics, evaluation)
+    return RunResult(run, evaluation.report.metrics, evaluation, extra)
+
+
+def _metrics_of(spec: ExperimentSpec, evaluation: Evaluation, extra: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """The content of `metrics.json`; further tests of a dataset stand beside the test part."""
+    report = evaluation.report
+    return {
+        "protocol": spec.protocol,
+        "metrics": report.metrics,
+        "users": report.users_per_metric,
+        "counts": report.counts,
+        **({"extra_tests": extra} if extra else {}),
+    }
 
 
 @dataclass
@@ -382,24 +355,17 @@ def _training_summary(spec: ExperimentSpec, progress: dict[str, Any]) -> dict[st
     }
 
 
-def _write_results(folder: Path, spec: ExperimentSpec, parts: Split, evaluation: Evaluation) -> None:
-    report = evaluation.report
+def _write_results(
+    folder: Path, spec: ExperimentSpec, parts: Split, evaluation: Evaluation, metrics: dict[str, Any]
+) -> None:
     user_ids, item_ids = parts.train.user_ids, parts.train.item_ids
     tables = {
         "recommendations.parquet": recommendations_table(evaluation.lists, user_ids, item_ids),
-        "per_user.parquet": per_user_table(report, user_ids),
+        "per_user.parquet": per_user_table(evaluation.report, user_ids),
     }
     for name, table in tables.items():
         _write_parquet(folder / name, table.replace_schema_metadata({"protocol": spec.protocol}))
-    write_json(
-        folder / "metrics.json",
-        {
-            "protocol": spec.protocol,
-            "metrics": report.metrics,
-            "users": report.users_per_metric,
-            "counts": report.counts,
-        },
-    )
+    write_json(folder / "metrics.json", metrics)
 
 
 def _write_parquet(path: Path, table: pa.Table) -> None:

@@ -2,7 +2,7 @@
 
 from caged.graph.bipartite import BipartiteGraph, EdgeWeights
 from caged.graph.normalize import degree_weights
-from caged.graph.operators import BACKENDS, PRECISIONS, Engine, chosen_backend
+from caged.graph.operators import BACKENDS, PRECISIONS, Engine, check_engine, chosen_backend
 from caged.graph.propagate import propagate, propagate_transposed, uniform_layers
 from caged.graph.sampling import SAMPLERS, Batch, Epoch, Sampler
 from caged.graph.tables import Tables
@@ -18,6 +18,7 @@ __all__ = [
     "Epoch",
     "Sampler",
     "Tables",
+    "check_engine",
     "chosen_backend",
     "degree_weights",
     "propagate",

@@ -86,9 +86,7 @@ class _Run(NamedTuple):
 class Direction:
     """Messages to one side: edges ordered by (run of source rows, target row), in internal places."""
 
-    def __init__(
-        self, targets: Tensor, sources: Tensor, target_count: int, source_count: int, columns: int
-    ) -> None:
+    def __init__(self, targets: Tensor, sources: Tensor, target_count: int, source_count: int, columns: int) -> None:
         index = targets.dtype
         runs = _run_count(target_count, source_count, len(targets), columns)
         bag = (sources.long() * runs // source_count) * target_count + targets.long()

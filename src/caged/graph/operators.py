@@ -50,6 +50,15 @@ class Engine:
             raise ConfigError(unknown("precision", self.precision, PRECISIONS))
 
 
+def check_engine(engine: Engine, device: torch.device) -> None:
+    """Before anything is allocated: what the device cannot do is an error."""
+    if device.type == "cpu" and (engine.backend == "dense" or engine.precision not in ("auto", "float32")):
+        raise DeviceError(
+            f"on CPU propagation is sparse in float32, but train.backend is {engine.backend} and train.precision is "
+            f"{engine.precision}; leave both at auto, or use --device cuda"
+        )
+
+
 def make_operator(graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> Operator:
     if graph.device.type == "cpu":
         if graph.engine.backend == "dense" or graph.engine.precision not in ("auto", "float32"):

@@ -1,0 +1,228 @@
+"""The benchmarks: what is measured under which name, against what, and how much work it is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from caged.bench import large
+from caged.bench.clone import reference
+from caged.bench.graphs import Log, log_of
+from caged.bench.setting import (
+    BATCH,
+    REFERENCE_SHARE,
+    Prepared,
+    ReferenceSampling,
+    Setting,
+    items_of_users,
+    propagation_bytes,
+    reference_model,
+    sizes,
+)
+from caged.bench.timing import Measurement
+from caged.bench.training_cases import epoch, method_epoch, step
+from caged.evaluation.topk import Ranker
+from caged.graph import BipartiteGraph, Sampler, Tables, chosen_backend, degree_weights, propagate, uniform_layers
+from caged.models import METHODS
+from caged.models.base import DotScorer, Vectors
+from caged.seeding import Generators
+
+K = 20  # places of a list
+
+
+class Case(NamedTuple):
+    name: str
+    prepare: Callable[[Setting], Prepared]
+    one_thread: bool = False  # judged on one thread, all cores reported beside it
+    rounds: int = 5
+
+
+# ------------------------------------------------------------------------------------------- propagation
+
+
+def propagation(shape: str, width: int, layers: int, setting: Setting) -> Prepared:
+    """Forward and backward through L layers, dense gradients."""
+    log = log_of(shape)
+    graph = BipartiteGraph.from_interactions(log.train, setting.device)
+    weights = degree_weights(graph)
+    model = reference_model(log, width, layers, setting)
+    tables = Tables(*(part.weight.detach().clone().requires_grad_() for part in (model.users, model.items)))
+    gradients = Tables(*(torch.ones_like(part) for part in tables))
+
+    def ours() -> None:
+        tables.users.grad = tables.items.grad = None
+        torch.autograd.backward(propagate(weights, tables, uniform_layers(layers)), gradients)
+
+    def plain(model: Any) -> None:
+        model.zero_grad()
+        torch.autograd.backward(model(), gradients)
+
+    return Prepared(
+        ours=setting.timed(ours),
+        reference=setting.timed(partial(plain, model)),
+        data=log.origin,
+        **_propagation_ceiling(graph, width, layers, setting),
+        others=dict(_other_propagations(model, width, layers, gradients, setting)),
+        facts={"layers": layers, "width": width, **sizes(graph), **_missing("torch_geometric")},
+    )
+
+
+def _other_propagations(
+    model: Any, width: int, layers: int, gradients: Tables, setting: Setting
+) -> Iterator[tuple[str, Measurement]]:
+    rows = torch.cat([model.users.weight, model.items.weight]).detach()
+    matrix = model.adjacency.to_sparse_csr()
+    gradient = torch.cat(gradients)
+
+    def csr() -> None:  # the matrix is symmetric, so the backward pass is the forward pass on gradients
+        for start in (rows, gradient):
+            total = layer = start
+            for _ in range(layers):
+                layer = matrix @ layer
+                total = total + layer
+            total / (layers + 1)
+
+    yield "csr", setting.timed(csr)
+    if importlib.util.find_spec("torch_geometric") is not None:
+        edges = model.adjacency.indices()
+        theirs = importlib.import_module("torch_geometric.nn").LightGCN(len(rows), width, layers).to(setting.device)
+
+        def pyg() -> None:
+            theirs.zero_grad()
+            theirs.get_embedding(edges).backward(gradient)
+
+        yield "pyg", setting.timed(pyg)
+
+
+def _propagation_ceiling(graph: BipartiteGraph, width: int, layers: int, setting: Setting) -> dict[str, Any]:
+    if chosen_backend(graph) == "dense":
+        flops = 2 * layers * 4 * graph.user_count * graph.item_count * width
+        return {
+            "fraction_of_ceiling": lambda taken: flops / taken / setting.ceilings.flops,
+            "ceiling": "matrix product",
+        }
+    moved = propagation_bytes(graph, width, layers)
+    return {
+        "fraction_of_ceiling": lambda taken: moved / taken / setting.ceilings.cache_bytes_per_s,
+        "ceiling": "copy in cache",
+    }
+
+
+# -------------------------------------------------------------------------------- sampling and evaluation
+
+
+def sampling(shape: str, setting: Setting) -> Prepared:
+    """All triples of an epoch."""
+    log = log_of(shape)
+    graph = BipartiteGraph.from_interactions(log.train, setting.device)
+    sampler = Sampler(graph, BATCH)
+    generators = Generators(1, setting.device)
+    # Per triple: 8 random bytes, a permutation of 4, three columns read and written twice at 4 bytes, a weight.
+    moved = sampler.triples * (8 + 4 + 3 * 4 * 4 + 4)
+    return Prepared(
+        ours=setting.timed(lambda: sampler.epoch(generators["sampling"])),
+        reference=ReferenceSampling(log).epoch,
+        data=log.origin,
+        fraction_of_ceiling=lambda taken: moved / taken / setting.ceilings.memory_bytes_per_s,
+        ceiling="copy in memory",
+        facts={"triples": sampler.triples, "reference_sampling_from_share": REFERENCE_SHARE},
+    )
+
+
+def evaluation(shape: str, width: int, setting: Setting) -> Prepared:
+    """Top-20 lists of all users over the whole catalogue, training items masked."""
+    log = log_of(shape)
+    generator = torch.Generator().manual_seed(1)
+    users, items = (
+        torch.randn(rows, width, generator=generator) for rows in (log.train.user_count, log.train.item_count)
+    )
+    scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
+    rank = Ranker(np.arange(len(users)), K, masks=[log.train], device=setting.device)
+    seen = items_of_users(log)
+    flops = 2 * len(users) * len(items) * width
+    return Prepared(
+        ours=setting.timed(lambda: rank(scorer)),
+        reference=setting.timed(lambda: reference().top_k(users.numpy(), items.numpy(), seen, K)),
+        data=log.origin,
+        fraction_of_ceiling=lambda taken: flops / taken / setting.ceilings.flops,
+        ceiling="matrix product",
+        others=dict(_other_top_k(users.numpy(), items.numpy(), log, setting)),
+        facts={
+            "k": K,
+            "width": width,
+            **_missing("implicit", "faiss"),
+            "reference_threads": "of numpy's BLAS, limited by OPENBLAS_NUM_THREADS alone",
+        },
+    )
+
+
+def _other_top_k(users: Any, items: Any, log: Log, setting: Setting) -> Iterator[tuple[str, Measurement]]:
+    if importlib.util.find_spec("implicit") is not None:
+        from scipy.sparse import csr_matrix
+
+        topk = importlib.import_module("implicit.cpu.topk").topk
+        pairs = (np.ones(len(log.train), dtype=np.float32), (log.train.users, log.train.items))
+        seen = csr_matrix(pairs, shape=(len(users), len(items)))
+        yield "implicit", setting.timed(lambda: topk(items, users, K, filter_query_items=seen))
+    if importlib.util.find_spec("faiss") is not None:
+        import faiss
+
+        index = faiss.IndexFlatIP(items.shape[1])
+        index.add(items)
+        yield "faiss_without_masking", setting.timed(lambda: index.search(users, K))
+
+
+def large_evaluation(setting: Setting) -> Prepared:
+    """A sample of users against a catalogue of a million, in a process of its own, whose memory is measured."""
+    facts: dict[str, Any] = {}
+
+    def ours() -> float:
+        facts.update(large.in_own_process(setting.device.type, setting.threads, quick=setting.quick))
+        return float(facts["ours_s"])
+
+    def flops(taken: float) -> float:
+        return float(facts["flops"]) / taken / setting.ceilings.flops
+
+    return Prepared(
+        ours=ours,
+        reference=lambda: float(facts["reference_s"]),
+        data="generated vectors",
+        fraction_of_ceiling=flops,
+        ceiling="matrix product",
+        facts=facts,
+    )
+
+
+def _missing(*packages: str) -> dict[str, list[str]]:
+    """Which of the libraries to compare with are not installed."""
+    return {"not_installed": [name for name in packages if importlib.util.find_spec(name) is None]}
+
+
+def _cases() -> Iterator[Case]:
+    for shape in ("ml-1m", "pinterest", "tiny"):
+        for width in (64, 256) if shape != "tiny" else (8,):
+            yield Case(f"propagation/{shape}/k{width}", partial(propagation, shape, width, 3), one_thread=True)
+        yield Case(f"sampling/{shape}", partial(sampling, shape), one_thread=True)
+    yield Case("step/ml-1m/k64", partial(step, "ml-1m", 64, 3), one_thread=True)
+    yield Case("step/pinterest/k64", partial(step, "pinterest", 64, 3), one_thread=True)
+    yield Case("step/tiny/k8", partial(step, "tiny", 8, 2), one_thread=True)
+    yield Case("epoch/ml-1m/k64", partial(epoch, "ml-1m", 64, 3), one_thread=True)
+    yield Case("epoch/ml-1m/k256", partial(epoch, "ml-1m", 256, 2), rounds=3)  # the CAGED paper's depth and width
+    yield Case("epoch/tiny/k8", partial(epoch, "tiny", 8, 2))
+    yield Case("evaluation/ml-1m/k256", partial(evaluation, "ml-1m", 256))
+    yield Case("evaluation/tiny/k8", partial(evaluation, "tiny", 8))
+    yield Case("evaluation/1m-x-1m/k64", large_evaluation, rounds=1)
+    for name, known in METHODS.items():
+        if name != "lightgcn" and known.method(known.config()).stages():
+            yield Case(f"methods/{name}/ml-1m/k64", partial(method_epoch, name, "ml-1m", 64), rounds=3)
+
+
+def cases() -> dict[str, Case]:
+    """Every benchmark by name. `tiny` ones exist for tests and have to be asked for."""
+    return {case.name: case for case in _cases()}

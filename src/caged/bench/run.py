@@ -1,0 +1,117 @@
+"""Measuring a selection of the benchmarks, and the record of it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import torch
+
+from caged.bench.cases import Case, cases
+from caged.bench.clone import reference
+from caged.bench.setting import Prepared, Setting
+from caged.bench.timing import Ceilings, interleaved, threads
+from caged.errors import ConfigError, suggestion
+from caged.experiments.environment import hardware, resolve_device, versions
+
+QUICK_ROUNDS = 2
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure. `only` is a pattern with * and ?, or a part of a name; `threads` None: as the target asks."""
+
+    only: str | None = None
+    device: str = "auto"
+    threads: int | None = None
+    quick: bool = False
+
+
+def select(only: str | None) -> list[Case]:
+    known = cases()
+    if only is None:
+        return [case for name, case in known.items() if "/tiny" not in name]
+    chosen = [case for name, case in known.items() if fnmatch.fnmatch(name, only) or only in name]
+    if not chosen:
+        raise ConfigError(f"no benchmark matches '{only}'; known: {', '.join(known)}{suggestion(only, known)}")
+    return chosen
+
+
+def run(request: Request, started: Callable[[str], None] = lambda name: None) -> list[Result]:
+    """Measure; `started` hears the name of each benchmark before it runs."""
+    if request.threads is not None and request.threads < 1:
+        raise ConfigError(f"threads is {request.threads}; it must be at least 1, leave it out for the usual ones")
+    chosen = select(request.only)
+    device = resolve_device(request.device)
+    reference()  # missing? better now than after minutes
+    bench = _Bench(device, request.threads, request.quick)
+    results = []
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Ss]parse.*", category=UserWarning)  # of torch.sparse
+        for case in chosen:
+            started(case.name)
+            results.append(bench(case))
+    return results
+
+
+def record(results: list[Result], request: Request, command: str) -> dict[str, Any]:
+    """The results with all that one needs to judge them later."""
+    return {
+        "command": command,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load_average": [round(value, 2) for value in os.getloadavg()],
+        "versions": versions(),
+        "hardware": hardware(resolve_device(request.device)),
+        "quick": request.quick,
+        "results": results,
+    }
+
+
+class _Bench:
+    """Measures cases, and the ceilings of each number of threads once."""
+
+    def __init__(self, device: torch.device, asked_threads: int | None, quick: bool) -> None:
+        self.device, self.asked_threads, self.quick = device, asked_threads, quick
+        self._ceilings: dict[int, Ceilings] = {}
+
+    def __call__(self, case: Case) -> Result:
+        cores = torch.get_num_threads()
+        if self.asked_threads is not None:
+            return self._measure(case, self.asked_threads)
+        on_one = case.one_thread and self.device.type == "cpu"
+        result = self._measure(case, 1 if on_one else cores)
+        if on_one and cores > 1:
+            beside = self._measure(case, cores)
+            shown = ("threads", "ours_s", "reference_s", "ratio", "fraction_of_ceiling", "others")
+            result["all_cores"] = {key: beside[key] for key in shown}
+        return result
+
+    def _measure(self, case: Case, count: int) -> Result:
+        with threads(count):
+            ceilings = self._ceilings.setdefault(count, Ceilings(self.device, self.quick))
+            prepared = case.prepare(Setting(self.device, count, self.quick, ceilings))
+            return {"name": case.name, **self._result(prepared, count, case.rounds)}
+
+    def _result(self, prepared: Prepared, count: int, rounds: int) -> Result:
+        rounds = min(rounds, QUICK_ROUNDS) if self.quick else rounds
+        taken = interleaved({"ours": prepared.ours, "reference": prepared.reference, **prepared.others}, rounds)
+        ours, plain = taken.pop("ours"), taken.pop("reference")
+        return {
+            "ours_s": ours,
+            "reference_s": plain,
+            "ratio": plain / ours,
+            "threads": count,
+            "fraction_of_ceiling": prepared.fraction_of_ceiling(ours),
+            "ceiling": prepared.ceiling,
+            "device": self.device.type,
+            "data": prepared.data,
+            "rounds": rounds,
+            "others": {name: {"seconds": value, "ratio_to_ours": value / ours} for name, value in taken.items()},
+            **{name: value for name, value in prepared.facts.items() if name not in ("ours_s", "reference_s")},
+        }

@@ -1,0 +1,146 @@
+"""Benchmarks of training: one step, an epoch, an epoch of any method."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import torch
+
+from caged.bench.clone import reference
+from caged.bench.graphs import Log, log_of
+from caged.bench.setting import (
+    BATCH,
+    REFERENCE_SHARE,
+    Prepared,
+    ReferenceSampling,
+    Setting,
+    propagation_bytes,
+    reference_model,
+    sizes,
+)
+from caged.graph import BipartiteGraph, Epoch, Sampler
+from caged.models import METHODS
+from caged.models.base import EpochContext, Method
+from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.seeding import Generators
+from caged.training.step import make_steps
+
+LEARNING_RATE = 1e-3
+L2 = 1e-4
+
+
+class _Training:
+    """A method on a graph with optimiser, sampler and some drawn batches, as the loop has them."""
+
+    def __init__(self, method: Method[Any], log: Log, setting: Setting) -> None:
+        self.setting = setting
+        self.method = method
+        self.graph = BipartiteGraph.from_interactions(log.train, setting.device)
+        self.generators = Generators(1, setting.device)
+        method.prepare(self.graph, self.generators)
+        stage = method.stages()[0]
+        self.sampler = Sampler(self.graph, BATCH, stage.sampler or "interaction")
+        self.context = EpochContext(stage.name, 1, self.sampler.steps, None)
+        on_gpu = setting.device.type == "cuda"
+        optimizer = torch.optim.Adam(method.parameters(stage), lr=LEARNING_RATE, fused=True, capturable=on_gpu)
+        self.steps = make_steps(method, optimizer, self.generators, record=True)
+        # A GPU epoch is short enough to be taken whole.
+        self.count = self.sampler.steps if on_gpu else min(self.sampler.steps, 2 if setting.quick else 8)
+
+    def sample(self) -> float:
+        return self.setting.seconds(lambda: self.sampler.epoch(self.generators["sampling"]))
+
+    def step(self) -> float:
+        """Seconds per step, over `count` of them."""
+        drawn = self.sampler.epoch(self.generators["sampling"])
+        some = Epoch(*(part[: self.count] for part in drawn.parts))
+        return self.setting.seconds(lambda: self.steps.run(some)) / self.count
+
+    def epoch(self) -> float:
+        begin = self.setting.seconds(lambda: self.method.begin_epoch(self.context))
+        return begin + self.sample() + self.sampler.steps * self.step()
+
+
+class _ReferenceTraining:
+    def __init__(self, log: Log, width: int, layers: int, setting: Setting) -> None:
+        self.setting = setting
+        self.model = reference_model(log, width, layers, setting)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=LEARNING_RATE)
+        self.sampling = ReferenceSampling(log)
+        self.count = 1 if setting.quick else 2
+        self.triples = self.sampling.draw(self.count * BATCH)
+
+    def step(self) -> float:
+        work = partial(reference().train_steps, self.model, self.optimizer, self.triples, BATCH, L2)
+        return self.setting.seconds(work) / self.count
+
+    def epoch(self) -> float:
+        steps = -(-self.sampling.triples // BATCH)
+        return self.sampling.epoch() + steps * self.step()
+
+
+def step(shape: str, width: int, layers: int, setting: Setting) -> Prepared:
+    """Loss, backward and Adam on one batch."""
+    return _training_case(shape, width, layers, setting, whole_epoch=False)
+
+
+def epoch(shape: str, width: int, layers: int, setting: Setting) -> Prepared:
+    """Sampling and all steps of an epoch; on CPU from some steps."""
+    return _training_case(shape, width, layers, setting, whole_epoch=True)
+
+
+def _training_case(shape: str, width: int, layers: int, setting: Setting, *, whole_epoch: bool) -> Prepared:
+    log = log_of(shape)
+    config = LightGCNConfig(embedding_size=width, layers=layers, l2=L2)
+    ours = _Training(LightGCN(config), log, setting)
+    memory = _gpu_memory(ours)
+    plain = _ReferenceTraining(log, width, layers, setting)
+    graph = ours.graph
+    # Adam reads and writes parameter and both moments and reads the gradient.
+    adam = 7 * 4 * width * (graph.user_count + graph.item_count)
+    steps = ours.sampler.steps if whole_epoch else 1
+    moved = steps * (propagation_bytes(graph, width, layers) + adam)
+    facts: dict[str, Any] = {"layers": layers, "width": width, "batch_size": BATCH, **sizes(graph), **memory}
+    if whole_epoch:
+        facts |= {
+            "steps": steps,
+            "extrapolated_from_steps": {"ours": ours.count, "reference": plain.count},
+            "reference_sampling_from_share": REFERENCE_SHARE,
+        }
+    return Prepared(
+        ours=ours.epoch if whole_epoch else ours.step,
+        reference=plain.epoch if whole_epoch else plain.step,
+        data=log.origin,
+        fraction_of_ceiling=lambda taken: moved / taken / setting.ceilings.cache_bytes_per_s,
+        ceiling="copy in cache",
+        facts=facts,
+    )
+
+
+def _gpu_memory(training: _Training) -> dict[str, int]:
+    """Most memory that an epoch of ours takes on the GPU, the graph and the tables included."""
+    device = training.setting.device
+    if device.type != "cuda":
+        return {}
+    torch.cuda.reset_peak_memory_stats(device)
+    training.epoch()
+    return {"peak_gpu_bytes": torch.cuda.max_memory_allocated(device)}
+
+
+def method_epoch(name: str, shape: str, width: int, setting: Setting) -> Prepared:
+    """The epoch of a method (without validation and what follows it) against that of LightGCN."""
+    log = log_of(shape)
+    known = METHODS[name]
+    sized = {"embedding_size": width} if "embedding_size" in {part.name for part in fields(known.config)} else {}
+    ours = _Training(known.method(known.config(**sized)), log, setting)
+    plain = _Training(LightGCN(LightGCNConfig(embedding_size=width)), log, setting)
+    return Prepared(
+        ours=ours.epoch,
+        reference=plain.epoch,
+        data=log.origin,
+        fraction_of_ceiling=lambda taken: float("nan"),
+        ceiling="none: work is not counted",
+        facts={"reference": "lightgcn", "extrapolated_from_steps": {"ours": ours.count, "reference": plain.count}},
+    )

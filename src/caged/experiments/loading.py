@@ -1,0 +1,68 @@
+"""From a specification to the data it names: read, filtered, split, described."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from caged.data import Interactions, Source, Split, load, validate_log
+from caged.data.filters import k_core
+from caged.errors import DataError
+from caged.evaluation.topk import check_k
+from caged.experiments.protocols import protocol_named, split_source
+from caged.experiments.spec import ExperimentSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """The split of an experiment, further tests that come with the dataset, and what `run.json` says about both."""
+
+    split: Split
+    extra_tests: Mapping[str, Interactions]
+    described: dict[str, Any]
+    path: Path
+
+
+def load_data(spec: ExperimentSpec, path: str | None = None) -> Loaded:
+    """What the specification asks for; `path` is where a resumed run found it before."""
+    protocol = protocol_named(spec.protocol)
+    source = load(
+        path or spec.source,
+        columns=spec.data.columns(),
+        min_rating=spec.data.min_rating,
+        catalogue=protocol.catalogue,
+    )
+    if spec.data.k_core is not None:
+        source = _core_of(source, spec.data.k_core)
+    parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
+    for k in spec.eval.k:
+        check_k(k, parts.train.item_count)
+    return Loaded(parts, source.extra_tests, _described(source, parts), source.path)
+
+
+def _described(source: Source, parts: Split) -> dict[str, Any]:
+    named = {**parts.parts, **source.extra_tests}
+    return {
+        "name": source.name,
+        "users": parts.train.user_count,
+        "items": parts.train.item_count,
+        "notes": list(source.notes),
+        "merged_duplicates": sum(part.merged for part in source.contents.values()),
+        "split": {"kind": parts.kind, "parameters": dict(parts.parameters), "notes": dict(parts.notes)},
+        "interactions": {name: len(part) for name, part in named.items()},
+        "fingerprints": {name: part.fingerprint for name, part in named.items()},
+        "split_fingerprint": parts.fingerprint,
+    }
+
+
+def _core_of(source: Source, k: int) -> Source:
+    if source.log is None:
+        raise DataError(
+            f"data.k_core is {k}, but '{source.name}' is split already and its parts stay as they are; "
+            f"leave data.k_core out, or give one log"
+        )
+    core = k_core(source.log, k, k, where=str(source.path))
+    validate_log(core, f"the {k}-core of {source.path}")
+    return replace(source, log=core)

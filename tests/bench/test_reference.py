@@ -1,0 +1,77 @@
+"""The reference that benchmarks compare with computes the same thing as the engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from caged.bench import clone
+from caged.bench.graphs import SHAPES, Shape, generated
+from caged.errors import RunError
+from caged.evaluation.topk import top_k
+from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
+from caged.models.base import DotScorer, Vectors
+
+reference = clone.reference()
+LOG = generated(Shape(80, 60, 900))
+SEEN = np.split(LOG.items, LOG.user_offsets[1:-1])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_propagation_and_its_gradient_are_the_same():
+    graph = BipartiteGraph.from_interactions(LOG)
+    adjacency = reference.normalized_adjacency(LOG.users, LOG.items, 80, 60)
+    model = reference.LightGCN(adjacency, 80, 60, width=8, layers=3)
+    tables = Tables(*(part.weight.detach().clone().requires_grad_() for part in (model.users, model.items)))
+    ours, plain = propagate(degree_weights(graph), tables, uniform_layers(3)), model()
+    for mine, theirs in zip(ours, plain, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6)
+    seed = [torch.randn_like(part) for part in plain]
+    torch.autograd.backward(ours, seed)
+    torch.autograd.backward(plain, seed)
+    torch.testing.assert_close(tables.users.grad, model.users.weight.grad, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(tables.items.grad, model.items.weight.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_lists_are_the_same():
+    generator = torch.Generator().manual_seed(0)
+    vectors = Vectors(*(torch.randn(rows, 8, generator=generator) for rows in (80, 60)))
+    ours = top_k(DotScorer(vectors), np.arange(80), 5, masks=[LOG])
+    plain = reference.top_k(*(part.numpy() for part in vectors), SEEN, 5, block=7)
+    np.testing.assert_array_equal(ours.items, plain)
+
+
+def test_the_python_sampler_draws_what_it_should():
+    triples = reference.sample_epoch([part.tolist() for part in SEEN], 60, 500, seed=3)
+    owned = set(zip(LOG.users.tolist(), LOG.items.tolist(), strict=True))
+    assert triples.shape == (500, 3)
+    assert all((user, positive) in owned for user, positive, _ in triples.tolist())
+    assert not any((user, negative) in owned for user, _, negative in triples.tolist())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_training_on_it_lowers_the_loss():
+    torch.manual_seed(0)
+    adjacency = reference.normalized_adjacency(LOG.users, LOG.items, 80, 60)
+    model = reference.LightGCN(adjacency, 80, 60, width=8, layers=2)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    triples = reference.sample_epoch([part.tolist() for part in SEEN], 60, 900, seed=3)
+    losses = [reference.train_steps(model, optimizer, triples, 300, 1e-4) for _ in range(4)]
+    assert losses[-1] < losses[0]
+
+
+def test_generated_graphs_have_exactly_the_stated_size():
+    shape = SHAPES["tiny"]
+    log = generated(shape)
+    assert (log.user_count, log.item_count, len(log)) == shape[:3]
+    assert np.array_equal(generated(shape).items, log.items)
+    degrees = np.sort(log.item_degrees)[::-1]
+    assert degrees[: len(degrees) // 5].sum() > 0.3 * len(log)  # a head
+
+
+def test_outside_of_a_clone_there_is_one_clear_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(clone, "__file__", str(tmp_path / "lib" / "site-packages" / "caged" / "bench" / "clone.py"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="clone of the repository"):
+        clone.reference.__wrapped__()

@@ -1,0 +1,101 @@
+"""`caged bench` on a tiny graph: what it prints, writes and refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from caged.bench import cases
+from tests.cli.invoke import caged
+
+ROOT = Path(__file__).parents[2]
+PROMISED = {
+    "propagation/ml-1m/k64",
+    "propagation/ml-1m/k256",
+    "propagation/pinterest/k64",
+    "propagation/pinterest/k256",
+    "step/ml-1m/k64",
+    "epoch/ml-1m/k64",
+    "evaluation/ml-1m/k256",
+    "evaluation/1m-x-1m/k64",
+    "sampling/ml-1m",
+}
+
+
+def test_the_promised_benchmarks_exist():
+    assert set(cases()) >= PROMISED
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    out = tmp_path_factory.mktemp("bench") / "new" / "record.json"
+    outcome = caged("bench", "--only", "tiny", "--quick", "--threads", "1", "--device", "cpu", "--json", "--out", out)
+    assert outcome.code == 0, outcome.err
+    return json.loads(outcome.out), json.loads(out.read_text())
+
+
+def test_json_is_a_list_with_the_promised_fields(written):
+    results, _ = written
+    assert {result["name"].split("/")[0] for result in results} == {
+        "propagation",
+        "sampling",
+        "step",
+        "epoch",
+        "evaluation",
+    }
+    for result in results:
+        assert result["ratio"] == pytest.approx(result["reference_s"] / result["ours_s"])
+        assert result["ours_s"] > 0
+        assert result["threads"] == 1
+        assert result["data"] == "generated"
+        assert result["fraction_of_ceiling"] > 0
+    assert "csr" in results[0]["others"]
+
+
+def test_extrapolated_numbers_are_labelled(written):
+    results, _ = written
+    epoch = next(result for result in results if result["name"].startswith("epoch/"))
+    assert epoch["steps"] == 2
+    assert epoch["extrapolated_from_steps"] == {"ours": 2, "reference": 1}
+
+
+def test_the_record_says_where_it_comes_from(written):
+    results, record = written
+    assert record["results"] == results
+    assert record["command"].startswith("caged bench --only tiny")
+    assert {"torch", "numpy", "caged"} <= set(record["versions"])
+    assert len(record["load_average"]) == 3
+    assert record["hardware"]["device"] == "cpu"
+
+
+def test_the_table_has_a_row_per_result_and_number_of_threads():
+    outcome = caged("bench", "--only", "sampling/tin?", "--quick", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert "measuring sampling/tiny" in outcome.err
+    rows = outcome.out.splitlines()[1:]
+    assert all(row.startswith("sampling/tiny") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--only", "propagations"], "no benchmark matches 'propagations'"),
+        (["--only", "tiny", "--threads", "0"], "threads is 0"),
+        (["--only", "tiny", "--device", "tpu"], "unknown device 'tpu'"),
+    ],
+)
+def test_wrong_requests_are_one_sentence(options, sentence):
+    outcome = caged("bench", *options)
+    assert outcome.code == 2
+    assert sentence in outcome.error
+
+
+def test_python_m_benchmarks_is_the_same_program():
+    command = [sys.executable, "-m", "benchmarks", "--only", "nothing-like-it"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no benchmark matches 'nothing-like-it'" in done.stderr
