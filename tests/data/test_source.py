@@ -149,3 +149,34 @@ def test_the_released_movielens_split(monkeypatch: pytest.MonkeyPatch) -> None:
         assert parts is not None
         assert {name: len(part) for name, part in parts.items()} == {"train": 797_758, "test": 202_451}
         assert {(part.user_count, part.item_count) for part in parts.values()} == {(6_040, item_count)}
+
+
+def market_folder(tmp_path):
+    """Parts as a simulated market has them: marks in train only, and an item that nobody has clicked."""
+    folder = tmp_path / "market"
+    folder.mkdir()
+    marks = ["shop", "explore", "shop", "explore"]
+    train = pa.table({"user_id": ["a", "a", "b", "b"], "item_id": ["x", "y", "x", "z"], "source": marks})
+    pq.write_table(train, folder / "train.parquet")
+    pq.write_table(pa.table({"user_id": ["a"], "item_id": ["z"]}), folder / "test.parquet")
+    pq.write_table(pa.table({"item_id": ["w", "x", "y", "z"], "title": list("WXYZ")}), folder / "items.parquet")
+    return folder
+
+
+def test_the_item_table_of_a_folder_joins_the_catalogue(tmp_path):
+    parts = load(market_folder(tmp_path)).parts
+    assert parts["train"].item_ids.values.to_pylist() == ["w", "x", "y", "z"]
+    assert parts["train"].item_degrees.tolist() == [0, 2, 1, 1]
+
+
+def test_a_broken_item_table_is_one_sentence(tmp_path):
+    folder = market_folder(tmp_path)
+    (folder / "items.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match="is no item table"):
+        load(folder)
+
+
+def test_a_test_part_needs_no_marks(tmp_path):
+    parts = load(market_folder(tmp_path), columns=Columns(keep=("source",))).parts
+    assert parts["train"].columns["source"].tolist() == ["shop", "explore", "shop", "explore"]
+    assert not parts["test"].columns

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from caged.data.canonical import is_canonical
 from caged.data.columns import Columns
@@ -29,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 PARTS = ("train", "valid", "test")
 MOST_ROWS = 10**8  # of a catalogue 0..largest id: beyond it one stray id would fill the memory
+
+ITEM_TABLE = "items.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +67,8 @@ def load(
     """Read a known dataset (a name), a log (a file, or a folder that `caged data import` wrote), or a folder with train
     and test files (and perhaps valid).
 
-    The catalogue are the users and items that occur in any part. `catalogue="max_id"`, for LightGCN text only, makes
+    The catalogue are the users and items that occur in any part, and the items of `items.parquet` where a folder with
+    parts has one. `catalogue="max_id"`, for LightGCN text only, makes
     it 0..largest id instead, gaps included. A name wins over a file of that name; write ./name for the file. A folder
     that has the name and the files of a known dataset is read as that dataset.
     """
@@ -82,7 +86,15 @@ def load(
     if catalogue == "max_id":
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
-        contents = _read_occurring(files, lambda file: read_part(file, columns=columns, min_rating=min_rating))
+        # Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
+        unmarked = replace(columns, keep=())
+        contents = _read_occurring(
+            files,
+            lambda file: read_part(
+                file, columns=unmarked if file == files.get("test") else columns, min_rating=min_rating
+            ),
+            item_table=path / ITEM_TABLE if is_split else None,
+        )
     whole = next(iter(contents.values()))  # any of them: they share the catalogue
     validate_log(whole, str(path))
     return Source(name, path, parts=contents) if is_split else Source(name, path, log=whole)
@@ -235,11 +247,24 @@ def _part_files(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _read_occurring(files: Mapping[str, Path], read: Callable[[Path], Interactions]) -> dict[str, Interactions]:
+def _read_occurring(
+    files: Mapping[str, Path], read: Callable[[Path], Interactions], *, item_table: Path | None = None
+) -> dict[str, Interactions]:
     parts = {part: read(path) for part, path in files.items()}
     user_ids = IdMap.union(part.user_ids for part in parts.values())
-    item_ids = IdMap.union(part.item_ids for part in parts.values())
+    listed = [_listed_items(item_table)] if item_table is not None and item_table.is_file() else []
+    item_ids = IdMap.union([*(part.item_ids for part in parts.values()), *listed])
     return {name: part.reindexed(user_ids, item_ids) for name, part in parts.items()}
+
+
+def _listed_items(path: Path) -> IdMap:
+    """The items of an item table: they are in the catalogue even if nobody has interacted with them yet."""
+    try:
+        return IdMap.of(pq.read_table(path, columns=["item_id"])["item_id"])
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
+        raise DataError(
+            f"{path} is no item table ({error}); it needs a column item_id, repair it or move it away"
+        ) from error
 
 
 def _no_max_id(path: Path) -> DataError:
