@@ -29,7 +29,8 @@ class Columns:
     """Names of the columns of a log.
 
     Ratings and timestamps are optional in the file, unless they were asked for: under another name than the default,
-    or through `named`. `keep` lists further columns to carry along in `Interactions.columns`.
+    or through `named`. `keep` lists further columns to carry along in `Interactions.columns`; with `keep_if_there` a
+    file may lack them.
     """
 
     user: str = "user_id"
@@ -37,6 +38,7 @@ class Columns:
     rating: str = "rating"
     timestamp: str = "timestamp"
     keep: tuple[str, ...] = ()
+    keep_if_there: bool = False
     asked_for: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -68,12 +70,13 @@ class Columns:
                 f"the others"
             )
         wanted = [getattr(self, role) for role in ROLES if self.must_have(role)]
-        for name in [*wanted, *self.keep]:
+        kept = [name for name in self.keep if name in found or not self.keep_if_there]
+        for name in [*wanted, *kept]:
             if name not in found:
                 raise DataError(self._missing(name, found, where, hint))
         optional = [getattr(self, role) for role in ROLES if not self.must_have(role)]
         # A column may be kept beside its role; it is still read once.
-        return list(dict.fromkeys([*wanted, *(name for name in optional if name in found), *self.keep]))
+        return list(dict.fromkeys([*wanted, *(name for name in optional if name in found), *kept]))
 
     def _missing(self, name: str, found: Sequence[str], where: str, hint: str) -> str:
         roles = [role for role in ROLES if getattr(self, role) == name]

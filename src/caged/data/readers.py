@@ -194,7 +194,7 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, w
         item_ids=item_ids,
         rating=optional(columns.rating, ratings_of),
         timestamp=optional(columns.timestamp, timestamps_of),
-        columns={name: kept_values(column(name)) for name in columns.keep},
+        columns={name: kept_values(column(name)) for name in columns.keep if name in table.column_names},
     )
     return log if min_rating is None else rated_at_least(log, min_rating, where=where, column=columns.rating)
 

@@ -87,11 +87,11 @@ def load(
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
         # Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
-        unmarked = replace(columns, keep=())
+        for_test = replace(columns, keep_if_there=True)
         contents = _read_occurring(
             files,
             lambda file: read_part(
-                file, columns=unmarked if file == files.get("test") else columns, min_rating=min_rating
+                file, columns=for_test if file == files.get("test") else columns, min_rating=min_rating
             ),
             item_table=path / ITEM_TABLE if is_split else None,
         )

@@ -13,7 +13,7 @@ order that the hardware cannot foresee, so what decides the speed is where these
   dealt out by degree like cards, so that every run holds its share of heavy rows. The order is internal: tables come
   and go in row order, which costs a copy of each, so a side that is balanced already stays as it is.
 - Everything else (scaling, adding the layer-0 table, copying the column block) is bound by memory, so there are few
-  such passes: the last addition writes into place, and a block that is the whole table is not copied.
+  such passes, they reuse their memory, and the last addition writes into place.
 
 Each row is summed in a fixed order by one thread, so results do not depend on how threads are scheduled.
 """
@@ -63,9 +63,9 @@ class Side:
     def places(self, rows: Tensor) -> Tensor:
         return rows.long() if self.place is None else self.place[rows.long()]
 
-    def enter(self, columns: Tensor) -> Tensor:
-        """A column block in internal order, contiguous."""
-        return columns.contiguous() if self.order is None else columns.index_select(0, self.order)
+    def enter(self, columns: Tensor, out: Tensor) -> Tensor:
+        """A column block in internal order, written to `out`."""
+        return out.copy_(columns) if self.order is None else torch.index_select(columns, 0, self.order, out=out)
 
     def leave(self, sums: Tensor, start: Tensor, weight: float, out: Tensor) -> None:
         """out = sums + weight * start, in row order; `sums` may be overwritten."""
@@ -124,6 +124,34 @@ class CpuLayout:
         self.to_items = Direction(items, users, graph.item_count, graph.user_count, self.columns)
 
 
+class _Scratch:
+    """Memory for one column block of both tables, twice, used again by every block.
+
+    Fresh memory is handed out page by page on first touch, which takes longer than what is written to it.
+    """
+
+    def __init__(self, tables: Tables, columns: int) -> None:
+        columns = min(columns, tables.users.shape[1])
+        self._buffers = [[part.new_empty(len(part) * columns) for part in tables] for _ in range(2)]
+
+    def _take(self, which: int, block: Tables) -> Tables:
+        users, items = self._buffers[which]
+        return Tables(
+            users[: block.users.numel()].view_as(block.users), items[: block.items.numel()].view_as(block.items)
+        )
+
+    def start(self, layout: CpuLayout, block: Tables) -> Tables:
+        """The block in internal order."""
+        buffers = self._take(0, block)
+        return Tables(layout.users.enter(block.users, buffers.users), layout.items.enter(block.items, buffers.items))
+
+    def scaled(self, start: Tables, factor: float) -> Tables:
+        buffers = self._take(1, start)
+        return Tables(
+            torch.mul(start.users, factor, out=buffers.users), torch.mul(start.items, factor, out=buffers.items)
+        )
+
+
 class CpuOperator:
     """W and its transpose for one set of edge weights."""
 
@@ -142,31 +170,25 @@ class CpuOperator:
     @torch.no_grad()
     def apply(self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool) -> Tables:
         """sum_l layer_weights[l] * W^l tables, by Horner's rule, one column block after the other."""
-        values = self._transposed if transposed else self._forward
-        out = Tables(torch.empty_like(tables.users), torch.empty_like(tables.items))
-        for columns in _column_blocks(tables.users.shape[1], self._layout.columns):
-            block = Tables(tables.users[:, columns], tables.items[:, columns])
-            self._horner(block, values, layer_weights, Tables(out.users[:, columns], out.items[:, columns]))
-        return out
-
-    def _horner(
-        self, block: Tables, values: tuple[Tensor, Tensor], layer_weights: Sequence[float], out: Tables
-    ) -> None:
-        layout = self._layout
         first, *upper = layer_weights
         if not upper:
-            torch.mul(block.users, first, out=out.users)
-            torch.mul(block.items, first, out=out.items)
-            return
-        start = Tables(layout.users.enter(block.users), layout.items.enter(block.items))
-        *middle, last = upper
-        hidden = Tables(start.users * last, start.items * last)
+            return Tables(tables.users * first, tables.items * first)
+        values = self._transposed if transposed else self._forward
+        out = Tables(torch.empty_like(tables.users), torch.empty_like(tables.items))
+        scratch = _Scratch(tables, self._layout.columns)
+        for columns in _column_blocks(tables.users.shape[1], self._layout.columns):
+            start = scratch.start(self._layout, Tables(tables.users[:, columns], tables.items[:, columns]))
+            sums = self._horner(start, scratch.scaled(start, upper[-1]), values, upper[:-1])
+            self._layout.users.leave(sums.users, start.users, first, out.users[:, columns])
+            self._layout.items.leave(sums.items, start.items, first, out.items[:, columns])
+        return out
+
+    def _horner(self, start: Tables, hidden: Tables, values: tuple[Tensor, Tensor], middle: Sequence[float]) -> Tables:
+        """W (... W (W hidden + middle[-1] start) + middle[-2] start ...), nothing added after the last product."""
         for weight in reversed(middle):
             users, items = self._layer(values, hidden)
             hidden = Tables(users.add_(start.users, alpha=weight), items.add_(start.items, alpha=weight))
-        users, items = self._layer(values, hidden)
-        layout.users.leave(users, start.users, first, out.users)
-        layout.items.leave(items, start.items, first, out.items)
+        return self._layer(values, hidden)
 
     def _layer(self, values: tuple[Tensor, Tensor], hidden: Tables) -> Tables:
         layout = self._layout
