@@ -15,7 +15,7 @@ from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdo
 from caged.data.simulate import MarketConfig
 from caged.errors import RunError
 from caged.experiments.demo import Demo, run_demo
-from caged.experiments.environment import resolve_device, versions
+from caged.experiments.environment import resolve_device, set_threads, versions
 from caged.files import write_json, write_text
 from caged.report.demo_page import comparison, demo_html, sentences
 from caged.report.page import require_templates
@@ -29,6 +29,9 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(help="Seed of the market and of training.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    threads: Annotated[
+        int, typer.Option(help="CPU threads; on so small a market more of them mostly wait for each other.")
+    ] = 1,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -45,6 +48,7 @@ def demo(
     """
     MarketConfig(seed=seed)
     resolve_device(device)
+    set_threads(threads)
     require_templates()
     _prepare(out)
     shown = run_demo(seed=seed, device=device, say=say)

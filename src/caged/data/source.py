@@ -87,7 +87,7 @@ def load(
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
         # Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
-        for_test = replace(columns, keep_if_there=True)
+        for_test = replace(columns, keep_if_there=True) if columns.keep else columns
         contents = _read_occurring(
             files,
             lambda file: read_part(

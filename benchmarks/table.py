@@ -1,0 +1,60 @@
+"""Writes the tables of benchmarks/README.md anew from benchmarks/results/: `python -m benchmarks.table`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from caged.files import read_json, write_text
+
+HERE = Path(__file__).parent
+PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+HEADER = "| benchmark | data | threads | ours | reference | ratio | of ceiling | beside |\n|---|---|---:|---:|---:|---:|---:|---|"
+
+
+def rows(result: dict[str, Any]) -> list[str]:
+    measured = [result] + ([result["all_cores"]] if "all_cores" in result else [])
+    return [_row(result, part) for part in measured]
+
+
+def _row(result: dict[str, Any], part: dict[str, Any]) -> str:
+    fraction = part["fraction_of_ceiling"]
+    others = ", ".join(f"{name} {_time(other['seconds'])}" for name, other in part["others"].items())
+    cells = [
+        f"`{result['name']}`",
+        result["data"],
+        str(part["threads"]),
+        _time(part["ours_s"]),
+        _time(part["reference_s"]),
+        f"{part['ratio']:.2f}",
+        "-" if fraction is None else f"{fraction:.2f} ({result['ceiling']})",
+        others,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s" if seconds >= 1 else f"{1e3 * seconds:.1f} ms"
+
+
+def table(record: dict[str, Any]) -> str:
+    load = "/".join(f"{value:.1f}" for value in record["load_average"])
+    hardware, versions = record["hardware"], record["versions"]
+    machine = hardware.get("gpu") or f"{hardware['cpu']}, {hardware['cores']} cores"
+    origin = (
+        f"`{record['command']}`, finished {record['finished']}, {machine}, torch {versions['torch']}, "
+        f"numpy {versions['numpy']}; load average at the end {load}"
+    )
+    return "\n".join([HEADER, *(row for result in record["results"] for row in rows(result)), "", origin, ""])
+
+
+def main() -> None:
+    readme = HERE / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    filled = PLACE.sub(lambda found: found[1] + table(read_json(HERE / "results" / found[2])) + found[3], text)
+    write_text(readme, filled)
+
+
+if __name__ == "__main__":
+    main()
