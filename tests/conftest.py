@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# Before numpy and torch are imported: test workers share the cores, and threads that wait for each other are slow.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 from pathlib import Path
 
 import numpy as np
