@@ -16,14 +16,12 @@ from caged.cli import methods, results
 from caged.cli.bench import bench
 from caged.cli.demo import demo
 from caged.cli.evaluate import evaluate
-from caged.cli.output import is_verbose, say
+from caged.cli.output import INTERRUPTED, is_verbose, say
 from caged.cli.recommend import recommend
 from caged.cli.train import train
 from caged.errors import CagedError
-from caged.training import Interrupted
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 # Unknown options, missing arguments and the like: the base of BadParameter, which older versions of typer take from
 # click and newer ones bring along.
 USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
@@ -79,9 +77,6 @@ def main() -> None:
     except USAGE_ERROR as error:
         _explain(error)
         sys.exit(BAD_INPUT)
-    except Interrupted:
-        say("stopped; caged train --resume and the folder of the run continue it")
-        sys.exit(INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`

@@ -15,6 +15,8 @@ from rich.table import Table
 
 from caged.files import json_ready
 
+INTERRUPTED = 130  # exit code after Ctrl-C
+
 stdout = Console(highlight=False)
 stderr = Console(stderr=True, highlight=False)
 

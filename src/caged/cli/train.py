@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from caged.cli.metrics_table import print_metrics
-from caged.cli.output import AsJson, Verbose, print_json, say
+from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import ConfigError
 from caged.experiments.run import Recording, RunResult, read_spec, resume, start, warnings_of
 from caged.experiments.spec import ExperimentSpec, resolve
+from caged.training import Interrupted
 
 # What may be said together with --resume: how to report, not what to run.
 WITH_RESUME = ("resume_", "record", "variant", "as_json", "verbose")
@@ -97,12 +98,18 @@ def train(
         folder = out or Path("runs") / f"{_stem(data)}-{method}-{seed}"
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
-    with TrainingProgress(spec.eval.monitor, quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
-        if resume_ is not None:
-            result = resume(folder, recording=recording, observers=(bar,), stop_requested=stop)
-        else:
-            command = shlex.join(["caged", *sys.argv[1:]])
-            result = start(spec, folder, command=command, recording=recording, observers=(bar,), stop_requested=stop)
+    try:
+        with TrainingProgress(spec.eval.monitor, quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
+            if resume_ is not None:
+                result = resume(folder, recording=recording, observers=(bar,), stop_requested=stop)
+            else:
+                command = shlex.join(["caged", *sys.argv[1:]])
+                result = start(
+                    spec, folder, command=command, recording=recording, observers=(bar,), stop_requested=stop
+                )
+    except Interrupted:
+        say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
+        sys.exit(INTERRUPTED)
     _report(result, spec, folder, as_json=as_json)
 
 

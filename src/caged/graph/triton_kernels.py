@@ -71,6 +71,19 @@ def add_weighted_rows(sums, table, values, layout):
 
 
 @triton.jit
+def _places(row, column, WIDTH: tl.constexpr):  # noqa: N803
+    return tl.load(row).to(tl.int64) * WIDTH + column
+
+
+@triton.jit
+def _rows_of(users, items, u, i, j, inside):
+    user = tl.load(users + u, mask=inside, other=0.0)
+    positive = tl.load(items + i, mask=inside, other=0.0)
+    negative = tl.load(items + j, mask=inside, other=0.0)
+    return user, positive, negative
+
+
+@triton.jit
 def _bpr_triples(
     users,
     items,
@@ -89,17 +102,13 @@ def _bpr_triples(
     inside = column < WIDTH
     weight = tl.load(weight_of + triple)
     if weight != 0.0:  # zero is padding
-        u = tl.load(user_of + triple).to(tl.int64) * WIDTH + column
-        i = tl.load(positive_of + triple).to(tl.int64) * WIDTH + column
-        j = tl.load(negative_of + triple).to(tl.int64) * WIDTH + column
-        user = tl.load(users + u, mask=inside, other=0.0)
-        positive = tl.load(items + i, mask=inside, other=0.0)
-        negative = tl.load(items + j, mask=inside, other=0.0)
+        u = _places(user_of + triple, column, WIDTH)
+        i = _places(positive_of + triple, column, WIDTH)
+        j = _places(negative_of + triple, column, WIDTH)
+        user, positive, negative = _rows_of(users, items, u, i, j, inside)
         margin = tl.sum(user * (positive - negative), axis=0)
         loss = tl.maximum(-margin, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(margin)))  # softplus(-margin)
-        user = tl.load(user_rows + u, mask=inside, other=0.0)
-        positive = tl.load(item_rows + i, mask=inside, other=0.0)
-        negative = tl.load(item_rows + j, mask=inside, other=0.0)
+        user, positive, negative = _rows_of(user_rows, item_rows, u, i, j, inside)
         squares = tl.sum(user * user + positive * positive + negative * negative, axis=0)
         tl.atomic_add(parts, weight * loss, sem="relaxed")
         tl.atomic_add(parts + 1, 0.5 * weight * squares, sem="relaxed")
@@ -129,21 +138,17 @@ def _bpr_gradients(
     inside = column < WIDTH
     weight = tl.load(weight_of + triple)
     if weight != 0.0:
-        u = tl.load(user_of + triple).to(tl.int64) * WIDTH + column
-        i = tl.load(positive_of + triple).to(tl.int64) * WIDTH + column
-        j = tl.load(negative_of + triple).to(tl.int64) * WIDTH + column
-        user = tl.load(users + u, mask=inside, other=0.0)
-        positive = tl.load(items + i, mask=inside, other=0.0)
-        negative = tl.load(items + j, mask=inside, other=0.0)
+        u = _places(user_of + triple, column, WIDTH)
+        i = _places(positive_of + triple, column, WIDTH)
+        j = _places(negative_of + triple, column, WIDTH)
+        user, positive, negative = _rows_of(users, items, u, i, j, inside)
         margin = tl.sum(user * (positive - negative), axis=0)
         slope = -tl.load(ranking_scale) * weight / (1.0 + tl.exp(margin))  # of softplus(-margin)
         tl.atomic_add(user_gradient + u, slope * (positive - negative), mask=inside, sem="relaxed")
         tl.atomic_add(item_gradient + i, slope * user, mask=inside, sem="relaxed")
         tl.atomic_add(item_gradient + j, -slope * user, mask=inside, sem="relaxed")
         scale = tl.load(penalty_scale) * weight
-        user = tl.load(user_rows + u, mask=inside, other=0.0)
-        positive = tl.load(item_rows + i, mask=inside, other=0.0)
-        negative = tl.load(item_rows + j, mask=inside, other=0.0)
+        user, positive, negative = _rows_of(user_rows, item_rows, u, i, j, inside)
         tl.atomic_add(user_row_gradient + u, scale * user, mask=inside, sem="relaxed")
         tl.atomic_add(item_row_gradient + i, scale * positive, mask=inside, sem="relaxed")
         tl.atomic_add(item_row_gradient + j, scale * negative, mask=inside, sem="relaxed")
