@@ -10,7 +10,10 @@ from caged.files import read_json, write_text
 
 HERE = Path(__file__).parent
 PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-HEADER = "| benchmark | data | threads | ours | reference | ratio | of ceiling | beside |\n|---|---|---:|---:|---:|---:|---:|---|"
+HEADER = (
+    "| benchmark | data | threads | ours | reference | ratio | of ceiling | beside |\n"
+    "|---|---|---:|---:|---:|---:|---:|---|"
+)
 
 
 def rows(result: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from caged.training import Loop, TrainConfig
 from tests.models.logs import skewed
 
 
-def trained(device, **options):
+def trained(device, batch_size=48, **options):
     """Tables and loss history of a short training run."""
     losses = []
 
@@ -20,7 +20,7 @@ def trained(device, **options):
         def epoch(self, record):
             losses.append(record["loss"])
 
-    config = TrainConfig(epochs=4, batch_size=48, learning_rate=0.01, patience=None, **options)
+    config = TrainConfig(epochs=4, batch_size=batch_size, learning_rate=0.01, patience=None, **options)
     method = LightGCN(LightGCNConfig(embedding_size=16, l2=1e-2))
     graph = BipartiteGraph.from_interactions(skewed(), device, config.engine)
     Loop(method, graph, config, Generators(1, device), None, observers=(Recorder(),)).run()
@@ -39,6 +39,14 @@ def test_recorded_equals_plain(backend):
     torch.testing.assert_close(recorded, plain, rtol=1e-3, atol=1e-4)
     for mine, other in zip(recorded_losses, plain_losses, strict=True):
         assert mine == pytest.approx(other, rel=1e-4)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch_size", [200, 1000])
+def test_epochs_shorter_than_the_warm_up_are_recorded_too(batch_size):
+    recorded, _ = trained("cuda", batch_size, capture=True, precision="float32")
+    plain, _ = trained("cuda", batch_size, capture=False, precision="float32")
+    torch.testing.assert_close(recorded, plain, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.gpu

@@ -138,7 +138,7 @@ class Loop:
         while self.progress.stage < len(stages):
             self._run_stage(stages[self.progress.stage])
             self._next_stage(stages)
-        self.method.finish(EpochContext("finish", 0, 0, self.validate))
+        self.method.finish(EpochContext("finish", 0, 0, self.validate, monitor=self.monitor))
         return self.progress
 
     def _run_stage(self, stage: Stage) -> None:
@@ -157,7 +157,7 @@ class Loop:
 
     def _run_epoch(self, stage: Stage, sampler: Sampler, steps: Steps, last_epoch: int) -> dict[str, Any]:
         epoch = self.progress.epoch
-        ctx = EpochContext(stage.name, epoch, sampler.steps, self.validate)
+        ctx = EpochContext(stage.name, epoch, sampler.steps, self.validate, monitor=self.monitor, sampler=sampler)
         clock = _Clock()
         with clock("begin_epoch"):
             self.method.begin_epoch(ctx)

@@ -83,6 +83,7 @@ class RecordedSteps:
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP_STEPS):
+                self._counter.zero_()  # an epoch may have fewer batches than the warm-up has steps
                 parts = self._plain.step(self._next_batch())
         torch.cuda.current_stream().wait_stream(side)
         self._sums = {name: torch.zeros_like(value) for name, value in parts.items()}
