@@ -207,7 +207,9 @@ def _missing(*packages: str) -> dict[str, list[str]]:
 def _cases() -> Iterator[Case]:
     for shape in ("ml-1m", "pinterest", "tiny"):
         for width in (64, 256) if shape != "tiny" else (8,):
-            yield Case(f"propagation/{shape}/k{width}", partial(propagation, shape, width, 3), one_thread=True)
+            yield Case(
+                f"propagation/{shape}/k{width}", partial(propagation, shape, width, 3), one_thread=True, rounds=9
+            )
         yield Case(f"sampling/{shape}", partial(sampling, shape), one_thread=True)
     yield Case("step/ml-1m/k64", partial(step, "ml-1m", 64, 3), one_thread=True)
     yield Case("step/pinterest/k64", partial(step, "pinterest", 64, 3), one_thread=True)

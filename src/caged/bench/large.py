@@ -1,14 +1,13 @@
 """Top-20 lists over a catalogue of a million items for users out of a million: time of a sample, and peak memory.
 
 `python -m caged.bench.large` prints one JSON object. It is a process of its own because the peak that the system
-reports (ru_maxrss) never goes down again.
+reports never goes down again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import torch
 
 from caged.bench.clone import reference
+from caged.bench.memory import peak_memory
 from caged.bench.timing import seconds
 from caged.errors import RunError
 from caged.evaluation.topk import LEAST_USERS, Ranker
@@ -40,14 +40,14 @@ def in_own_process(device: str, threads: int, *, quick: bool) -> dict[str, Any]:
 
 
 def measure(users: int, items: int, sample: int, device: torch.device) -> dict[str, Any]:
-    before = _peak()
+    before = peak_memory()
     generator = torch.Generator().manual_seed(1)
     vectors = Vectors(*(torch.randn(rows, WIDTH, generator=generator).to(device) for rows in (users, items)))
     asked = np.linspace(0, users - 1, sample).astype(np.int64)
     scorer = DotScorer(vectors)
     rank = Ranker(asked, K, device=device)
     ours = min(seconds(lambda: rank(scorer), device) for _ in range(3))
-    peak = _peak()
+    peak = peak_memory()
     host = [part.cpu().numpy() for part in vectors]
     nothing = [np.zeros(0, dtype=np.int64)] * sample
     # 64 users per block as ours: with 512 it would take 4 GB for scores and twice that for their order
@@ -71,10 +71,6 @@ def measure(users: int, items: int, sample: int, device: torch.device) -> dict[s
         "memory_budget_bytes": budget,
         "within_budget": peak <= budget,
     }
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def main() -> None:

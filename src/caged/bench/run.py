@@ -18,6 +18,7 @@ from caged.bench.setting import Prepared, Setting
 from caged.bench.timing import Ceilings, interleaved, threads
 from caged.errors import ConfigError, suggestion
 from caged.experiments.environment import hardware, resolve_device, versions
+from caged.experiments.records import shareable
 
 QUICK_ROUNDS = 2
 Result = dict[str, Any]
@@ -63,7 +64,7 @@ def run(request: Request, started: Callable[[str], None] = lambda name: None) ->
 def record(results: list[Result], request: Request, command: str) -> dict[str, Any]:
     """The results with all that one needs to judge them later."""
     return {
-        "command": command,
+        "command": shareable(command),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "versions": versions(),

@@ -44,21 +44,21 @@ def check_place(path: Path) -> None:
 
 def write_record(path: Path, run: dict[str, Any], metrics: dict[str, Any] | None) -> None:
     """What `run.json` and `metrics.json` hold, less paths of this machine."""
-    public = {key: _shareable(value) for key, value in run.items() if key not in MACHINE_KEYS}
+    public = {key: shareable(value) for key, value in run.items() if key not in MACHINE_KEYS}
     _make_parent(path)
     write_json(path, {**public, **(metrics or {"protocol": run["spec"]["protocol"], "metrics": None})})
 
 
-def _shareable(value: Any) -> Any:
+def shareable(value: Any) -> Any:
     """`value` with every absolute path cut to its last part.
 
-    >>> _shareable("caged train --data /home/ann/log.csv --out runs/first")
+    >>> shareable("caged train --data /home/ann/log.csv --out runs/first")
     'caged train --data log.csv --out runs/first'
     """
     if isinstance(value, dict):
-        return {key: _shareable(item) for key, item in value.items()}
+        return {key: shareable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_shareable(item) for item in value]
+        return [shareable(item) for item in value]
     return ABSOLUTE_FOLDER.sub("", value) if isinstance(value, str) else value
 
 

@@ -89,6 +89,19 @@ class Sampler:
     def steps(self) -> int:
         return -(-self.triples // self.batch_size)
 
+    def positive_shares(self) -> Tensor:
+        """(N,) float64: how often each item is the positive of a triple, in expectation; sums to 1.
+
+        An interaction is drawn with equal probability under `interaction`, otherwise in proportion to 1/d_u.
+        """
+        users = self.graph.users.index_select(0, self.eligible_edges)
+        items = self.graph.items.index_select(0, self.eligible_edges)
+        chances = torch.ones(len(items), dtype=torch.float64, device=items.device)
+        if self.kind != "interaction":
+            chances /= self._degrees.index_select(0, users)
+        shares = chances.new_zeros(self.graph.item_count).index_add_(0, items, chances)
+        return shares / shares.sum()
+
     def epoch(self, generator: Generator) -> Epoch:
         edges = SAMPLERS[self.kind](self, generator)
         users = self.graph.users.index_select(0, edges)
