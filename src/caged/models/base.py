@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from caged.graph import Batch, BipartiteGraph
+from caged.graph import Batch, BipartiteGraph, Sampler
 from caged.seeding import Generators
 
 ParamGroup = dict[str, Any]
@@ -80,6 +80,8 @@ class EpochContext:
     improved: bool = False  # strictly better than every earlier validation of this stage
     metrics: Metrics | None = None  # validation of this epoch, None if it was not validated
     log: dict[str, Any] = field(default_factory=dict)  # diagnostics for this epoch's history line
+    monitor: str = "recall@20"  # the metric of `validate` that decisions go by
+    sampler: Sampler | None = None  # that draws the batches of this stage; None in `finish`
 
 
 ConfigT = TypeVar("ConfigT")
