@@ -115,7 +115,7 @@ def test_several_files_are_one_log(tmp_path: Path) -> None:
         ("log.txt", b"0 1 2\n4 2\n"),
         ("log.tsv", b"user_id\titem_id\n0\t1\n4\t2\n"),
         ("log.inter", b"user_id:token;item_id:token\n0;1\n4;2\n"),
-        ("log.inter.gz", gzip.compress(b"user_id:token\titem_id:token\n0\t1\n4\t2\n")),
+        ("log.inter.gz", gzip.compress(b"user_id:token\titem_id:token\n0\t1\n4\t2\n", mtime=0)),
         ("log.csv", "user_id,item_id\r0,1\r4,2\r".encode("utf-8-sig")),
     ],
 )

@@ -308,7 +308,7 @@ def test_the_first_bad_rating_of_many_is_named(tmp_path: Path) -> None:
         ("user_id,item_id\n1,2\n".encode("utf-16"), "not UTF-8"),
         ("user_id,item_id\n1,2\n".encode("utf-16-le"), "NUL byte at position 1"),
         (bytes(range(256)) * 20, "not UTF-8"),
-        (gzip.compress(b"user_id,item_id\n1,2\n"), "not UTF-8.*proper suffix"),
+        (gzip.compress(b"user_id,item_id\n1,2\n", mtime=0), "not UTF-8.*proper suffix"),
         (b"\x01\x02\x03 garbage", "no column 'user_id'"),
     ],
 )
