@@ -20,15 +20,36 @@ if TYPE_CHECKING:
     from caged.data import IdMap, Interactions, Split, split
     from caged.data.source import dataset
     from caged.errors import CagedError
-    from caged.experiments.estimators import LightGCN, MostPopular, Recommender, load
+    from caged.experiments.estimators import (
+        CAGED,
+        EASE,
+        IPS,
+        MACR,
+        AdjNorm,
+        ItemKNN,
+        LightGCN,
+        LightGCNBCE,
+        MostPopular,
+        Recommender,
+        Reg,
+        load,
+    )
 
 _HOME = {
+    "AdjNorm": "caged.experiments.estimators",
+    "CAGED": "caged.experiments.estimators",
     "CagedError": "caged.errors",
+    "EASE": "caged.experiments.estimators",
+    "IPS": "caged.experiments.estimators",
     "IdMap": "caged.data",
     "Interactions": "caged.data",
+    "ItemKNN": "caged.experiments.estimators",
     "LightGCN": "caged.experiments.estimators",
+    "LightGCNBCE": "caged.experiments.estimators",
+    "MACR": "caged.experiments.estimators",
     "MostPopular": "caged.experiments.estimators",
     "Recommender": "caged.experiments.estimators",
+    "Reg": "caged.experiments.estimators",
     "Split": "caged.data",
     "dataset": "caged.data.source",
     "load": "caged.experiments.estimators",
@@ -36,12 +57,20 @@ _HOME = {
 }
 
 __all__ = [
+    "CAGED",
+    "EASE",
+    "IPS",
+    "MACR",
+    "AdjNorm",
     "CagedError",
     "IdMap",
     "Interactions",
+    "ItemKNN",
     "LightGCN",
+    "LightGCNBCE",
     "MostPopular",
     "Recommender",
+    "Reg",
     "Split",
     "__version__",
     "dataset",

@@ -27,10 +27,14 @@ def option(
     above: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
+    search: tuple[Any, ...] = (),
 ) -> Any:
-    """A dataclass field with its meaning, where its default comes from, and what is allowed."""
+    """A dataclass field with its meaning, where its default comes from, what is allowed, and what is worth trying.
+
+    `search` are the values that tuning tries; an option without any keeps its value.
+    """
     limits = {"minimum": minimum, "above": above, "maximum": maximum, "choices": choices}
-    return dataclasses.field(default=default, metadata={"help": help, "source": source, **limits})
+    return dataclasses.field(default=default, metadata={"help": help, "source": source, "search": search, **limits})
 
 
 class OptionInfo(NamedTuple):
@@ -40,6 +44,7 @@ class OptionInfo(NamedTuple):
     allowed: str
     help: str
     source: str
+    search: tuple[Any, ...]
 
 
 def describe(config: type[Any]) -> list[OptionInfo]:
@@ -53,6 +58,7 @@ def describe(config: type[Any]) -> list[OptionInfo]:
             _allowed(field),
             field.metadata.get("help", ""),
             field.metadata.get("source", ""),
+            field.metadata.get("search", ()),
         )
         for field in dataclasses.fields(config)
     ]

@@ -153,6 +153,7 @@ ELSEWHERE = {
     "--resume": "experiments.test_resume",
     "--record": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
     "--variant": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
+    "--save-weights": "test_plot.test_weights_before_during_and_after",
     "--json": "test_run_folder.test_json_output_is_what_the_folder_holds",
     "--verbose": "test_bad_input.test_verbose_adds_the_traceback",
 }

@@ -12,10 +12,11 @@ import typer
 
 from caged._version import __version__
 from caged.cli import data as data_commands
-from caged.cli import methods, results
+from caged.cli import methods, plot, results
 from caged.cli.bench import bench
 from caged.cli.demo import demo
 from caged.cli.evaluate import evaluate
+from caged.cli.explain import explain_command
 from caged.cli.output import INTERRUPTED, is_verbose, say
 from caged.cli.recommend import recommend
 from caged.cli.train import train
@@ -50,10 +51,12 @@ def caged(
 app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
+app.command("explain")(explain_command)
 app.command()(demo)
 app.command()(bench)
 app.add_typer(data_commands.app, name="data")
 app.add_typer(methods.app, name="methods")
+app.add_typer(plot.app, name="plot")
 app.add_typer(results.app, name="results")
 
 

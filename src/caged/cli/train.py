@@ -56,6 +56,9 @@ def train(
         str | None,
         typer.Option(help="Choose the epoch only on held-out interactions with COLUMN=VALUE, e.g. source=explore."),
     ] = None,
+    save_weights: Annotated[
+        bool, typer.Option("--save-weights", help="Keep edge weights before, during and after, for caged plot iip.")
+    ] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -105,7 +108,13 @@ def train(
             else:
                 command = shlex.join(["caged", *sys.argv[1:]])
                 result = start(
-                    spec, folder, command=command, recording=recording, observers=(bar,), stop_requested=stop
+                    spec,
+                    folder,
+                    command=command,
+                    recording=recording,
+                    save_weights=save_weights,
+                    observers=(bar,),
+                    stop_requested=stop,
                 )
     except Interrupted:
         say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")

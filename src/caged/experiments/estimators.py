@@ -198,12 +198,44 @@ class Recommender:
         return model
 
 
+class CAGED(Recommender):
+    method_name = "caged"
+
+
 class LightGCN(Recommender):
     method_name = "lightgcn"
 
 
 class MostPopular(Recommender):
     method_name = "mostpop"
+
+
+class AdjNorm(Recommender):
+    method_name = "adjnorm"
+
+
+class Reg(Recommender):
+    method_name = "reg"
+
+
+class IPS(Recommender):
+    method_name = "ips"
+
+
+class MACR(Recommender):
+    method_name = "macr"
+
+
+class LightGCNBCE(Recommender):
+    method_name = "lightgcn_bce"
+
+
+class ItemKNN(Recommender):
+    method_name = "itemknn"
+
+
+class EASE(Recommender):
+    method_name = "ease"
 
 
 def load(folder: str | Path, *, device: str = "auto") -> Recommender:

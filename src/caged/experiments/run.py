@@ -6,6 +6,7 @@ metrics.json           protocol and metrics of the test part
 per_user.parquet       the same per user
 recommendations.parquet  user_id, item_id, score, rank
 checkpoint/            see `training.checkpoint` and `experiments.artefact`
+weights/               only where asked for, see `experiments.saved_weights`
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from caged.experiments.artefact import save_model, save_training_data
 from caged.experiments.environment import hardware, resolve_device, set_threads, versions
 from caged.experiments.loading import Loaded, load_data
 from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts
+from caged.experiments.saved_weights import FOLDER as WEIGHTS
+from caged.experiments.saved_weights import WeightsWatch, check_learns_weights
 from caged.experiments.spec import ExperimentSpec, deviations
 from caged.files import (
     json_ready,
@@ -93,10 +96,13 @@ def start(
     *,
     command: str = "",
     recording: Recording | None = None,
+    save_weights: bool = False,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
 ) -> RunResult:
     """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written."""
+    if save_weights:
+        check_learns_weights(spec.method)
     set_threads(spec.threads)
     device = resolve_device(spec.device)
     check_engine(spec.train.engine, device)
@@ -116,6 +122,7 @@ def start(
         # A resumed run may start in another folder; a dataset that was named is found by its name again.
         "data_path": str(data.path.resolve()) if data.path == Path(spec.source) else None,
         "record": None,
+        **({"save_weights": True} if save_weights else {}),
     }
     record = _record_of(run, recording)
     make_output_folder(folder)
@@ -323,6 +330,10 @@ def _train(
     if chosen.valid is not None:
         metrics = (spec.eval.monitor, f"ndcg@{spec.eval.k[0]}")
         validate = make_validator(chosen.train, chosen.valid, device=device, k=spec.eval.k[0], metrics=metrics)
+    watch = WeightsWatch(folder / WEIGHTS, method) if run.get("save_weights") else None
+    if watch is not None:
+        watch.begin(graph)
+        observers = (watch, *observers)
     loop = Loop(
         method,
         graph,
@@ -335,6 +346,8 @@ def _train(
         stop_requested=stop_requested,
     )
     progress = loop.run()
+    if watch is not None:
+        watch.end()
     summary = {
         "epochs": progress.epochs_in_total,
         "best_epoch": progress.stopping.best_epoch,

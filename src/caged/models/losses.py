@@ -13,6 +13,8 @@ from caged.graph import Batch
 from caged.models.base import Losses, Vectors
 from caged.models.encoder import gather, scores
 
+CORRELATION_EPSILON = 1e-8  # of a variance; far above the rounding noise of scores of order one
+
 
 def bpr(positive: Tensor, negative: Tensor, weight: Tensor) -> Tensor:
     """Bayesian personalised ranking: mean over triples of softplus(s_uj - s_ui) = -log sigmoid(s_ui - s_uj).
@@ -22,6 +24,37 @@ def bpr(positive: Tensor, negative: Tensor, weight: Tensor) -> Tensor:
     0.6931471824645996
     """
     return weight @ F.softplus(negative - positive)
+
+
+def bce(positive: Tensor, negative: Tensor, weight: Tensor) -> Tensor:
+    """Binary cross-entropy with one negative per positive: mean of -log sigmoid(s_ui) - log(1 - sigmoid(s_uj)).
+
+    >>> import torch
+    >>> bce(torch.zeros(2), torch.zeros(2), torch.full((2,), 0.5)).item()  # 2 ln 2 when all scores are zero
+    1.3862943649291992
+    """
+    return weight @ (F.softplus(-positive) + F.softplus(negative))
+
+
+def squared_correlation(values: Tensor, others: Tensor, weight: Tensor) -> Tensor:
+    """rho^2 = cov(x, y)^2 / ((var(x) + eps) (var(y) + eps)), Pearson's, over the triples of a batch; in [0, 1].
+
+    Both epsilons stand inside the square roots of rho, so that a batch without variance gives 0 and a finite gradient.
+    `others` is taken as constant.
+
+    >>> import torch
+    >>> x, quarter = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.full((4,), 0.25)
+    >>> round(squared_correlation(x, 5 - 2 * x, quarter).item(), 6)
+    1.0
+    >>> squared_correlation(x, torch.ones(4), quarter).item()
+    0.0
+    """
+    with torch.no_grad():
+        others = others - weight @ others
+        spread = weight @ others.square() + CORRELATION_EPSILON
+        pull = weight * others
+    values = values - weight @ values
+    return ((pull @ values).square() / ((weight @ values.square() + CORRELATION_EPSILON) * spread)).clamp(max=1.0)
 
 
 def l2_rows(weight: Tensor, *rows: Tensor) -> Tensor:
@@ -43,11 +76,48 @@ def bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Los
     On CUDA both, and their gradients, come from one pass over the triples; the values are the same to rounding.
     """
     if batch.weight.is_cuda:
-        ranking, penalty = _BprWithL2.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
+        ranking, penalty = _fused(final, layer0, batch)
     else:
         ranking = bpr(*scores(gather(final, batch)), batch.weight)
         penalty = l2_rows(batch.weight, *gather(layer0, batch))
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
+
+
+def weighted_bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, importance: Tensor, l2: float) -> Losses:
+    """mean of importance_b softplus(s_uj - s_ui), plus `l2` times `l2_rows`, which is not weighted.
+
+    `importance` (B,) is constant. With ones it is `bpr_with_l2`, on CPU to the last bit.
+    """
+    ranking = _ranking_of(final, batch._replace(weight=batch.weight * importance))
+    penalty = l2_of(layer0, batch)
+    return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
+
+
+def bce_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Losses:
+    """`bce` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows."""
+    ranking = bce(*scores(gather(final, batch)), batch.weight)
+    penalty = l2_of(layer0, batch)
+    return Losses(ranking + l2 * penalty, {"bce": ranking, "l2": penalty})
+
+
+def l2_of(layer0: Vectors, batch: Batch) -> Tensor:
+    """`l2_rows` of the rows that a batch takes from the layer-0 tables."""
+    if batch.weight.is_cuda:
+        return _fused(layer0, layer0, batch)[1]
+    return l2_rows(batch.weight, *gather(layer0, batch))
+
+
+def _ranking_of(final: Vectors, batch: Batch) -> Tensor:
+    """`bpr` of the rows that a batch takes from the propagated tables."""
+    if batch.weight.is_cuda:
+        return _fused(final, final, batch)[0]
+    return bpr(*scores(gather(final, batch)), batch.weight)
+
+
+def _fused(final: Vectors, layer0: Vectors, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Both parts of `bpr_with_l2` on CUDA; the gradient of a part that is left out is zero."""
+    ranking, penalty = _BprWithL2.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
+    return ranking, penalty
 
 
 class _BprWithL2(torch.autograd.Function):

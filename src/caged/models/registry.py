@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from caged.errors import ConfigError, unknown
+from caged.models.adjnorm import AdjNorm, AdjNormConfig
 from caged.models.base import Method
+from caged.models.caged import CAGED, CAGEDConfig
+from caged.models.ease import EASE, EASEConfig
+from caged.models.ips import IPS, IPSConfig
+from caged.models.itemknn import ItemKNN, ItemKNNConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
+from caged.models.macr import MACR, MACRConfig
 from caged.models.mostpop import MostPopular, MostPopularConfig
+from caged.models.reg import Reg, RegConfig
 
 
 @dataclass(frozen=True)
@@ -38,4 +46,12 @@ def entry(name: str) -> Entry:
 
 
 register("lightgcn", LightGCN, LightGCNConfig, "linear propagation on the user-item graph, BPR (SIGIR 2020)")
+register("caged", CAGED, CAGEDConfig, "LightGCN whose edge weights follow an estimated likelihood (CIKM 2025)")
 register("mostpop", MostPopular, MostPopularConfig, "the most popular items, the same for everybody")
+register("adjnorm", AdjNorm, AdjNormConfig, "LightGCN with an adjustable degree exponent (SIGIR 2022)")
+register("reg", Reg, RegConfig, "LightGCN, correlation of score and popularity penalised (WSDM 2021)")
+register("ips", IPS, IPSConfig, "LightGCN, positives weighted by inverse popularity")
+register("macr", MACR, MACRConfig, "LightGCN with popularity and conformity heads, taken away when ranking (KDD 2021)")
+register("lightgcn_bce", LightGCNBCE, LightGCNBCEConfig, "LightGCN with binary cross-entropy, MACR's diagnostic row")
+register("itemknn", ItemKNN, ItemKNNConfig, "nearest neighbours of what the user has, closed form (WWW 2001)")
+register("ease", EASE, EASEConfig, "linear item-item model, closed form (WWW 2019)")

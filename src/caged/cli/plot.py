@@ -1,0 +1,61 @@
+"""`caged plot`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, print_json, say
+from caged.errors import ConfigError, RunError
+from caged.experiments.artefact import load_artefact
+from caged.experiments.environment import resolve_device
+from caged.experiments.saved_weights import load_saved_weights
+from caged.files import write_text
+from caged.report.iip import densities, iip_svg, inverse_item_popularity
+
+app = typer.Typer(help="Figures of a run.", no_args_is_help=True)
+
+
+@app.callback()
+def plot() -> None:
+    """Figures of a run."""
+
+
+@app.command()
+def iip(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run that was trained with --save-weights.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Image to write [default: RUN/iip.svg].")] = None,
+    rescale: Annotated[
+        bool, typer.Option("--rescale", help="Divide out the overall scale of the weights; compare their shape only.")
+    ] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draw inverse item popularity before, during and after training.
+
+    The inverse popularity of an interaction is its weight times the square root of the user's degree: at first
+    1/sqrt(item degree), near 0 for popular items. `during` is the saved update nearest to half of all.
+
+    Example: caged plot iip runs/first -o iip.svg
+    """
+    out = out or run / "iip.svg"
+    if out.suffix != ".svg":
+        raise ConfigError(f"output file {out} must end in .svg")
+    saved = load_saved_weights(run)
+    train = load_artefact(run, resolve_device("cpu")).train
+    if any(len(weights.to_user) != len(train) for weights in saved):
+        raise RunError(
+            f"the weights in {run} are not those of its {len(train)} interactions; restore them or train again"
+        )
+    named = [
+        (one.name, one.updates, inverse_item_popularity(one.to_user.numpy(), train.users, train.user_count))
+        for one in saved
+    ]
+    found = densities(named, rescaled=rescale)
+    write_text(out, iip_svg(found, f"Inverse item popularity, {run.name}"))
+    if as_json:
+        print_json({"file": out, **asdict(found)})
+    say(f"figure: {out}")

@@ -1,0 +1,93 @@
+"""Edge weights of a run over time: `weights/` in a run folder, written with `caged train --save-weights`.
+
+    before.safetensors       LightGCN's, which training starts from
+    update-<n>.safetensors   after update n, for n = 1, 2, 4, 8, ...: few files, however many updates there are
+    after.safetensors        those of the model that the run ended with
+
+Each holds `to_user`, `to_item` (one number per training interaction, sorted by user and item) and `updates`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from caged.errors import ConfigError, RunError
+from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
+from caged.models import METHODS, Method, entry
+from caged.training.checkpoint import load_tensors, save_tensors
+
+FOLDER = "weights"
+BEFORE, AFTER = "before", "after"
+
+
+class SavedWeights(NamedTuple):
+    name: str  # before | during | after
+    to_user: Tensor  # (E,)
+    to_item: Tensor  # (E,)
+    updates: int
+
+
+def check_learns_weights(method: str) -> None:
+    """Refuse a method that has no edge weights of its own, before anything is written."""
+    if not hasattr(entry(method).method, "weights"):
+        able = ", ".join(name for name, known in METHODS.items() if hasattr(known.method, "weights"))
+        raise ConfigError(
+            f"--save-weights keeps edge weights that training changes, and method '{method}' changes none; leave it "
+            f"out, or use one of: {able}"
+        )
+
+
+@dataclass
+class WeightsWatch:
+    """Writes the files while training goes on; as an observer it sees every epoch."""
+
+    folder: Path
+    method: Method[Any]
+
+    def begin(self, graph: BipartiteGraph) -> None:
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot create {self.folder}: {error.strerror}; choose another --out") from error
+        self._save(BEFORE, degree_weights(graph), 0)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        update = record.get("diagnostics", {}).get("update", 0)
+        if update and update & (update - 1) == 0:
+            self._save(f"update-{update}", self.method.weights, update)  # type: ignore[attr-defined]
+
+    def end(self) -> None:
+        """With the best state restored."""
+        self._save(AFTER, self.method.weights, self.method.updates)  # type: ignore[attr-defined]
+
+    def _save(self, name: str, weights: EdgeWeights, updates: int) -> None:
+        tensors = {"to_user": weights.to_user, "to_item": weights.to_item, "updates": torch.tensor(updates)}
+        save_tensors(self.folder / f"{name}.safetensors", tensors)
+
+
+def load_saved_weights(run: Path) -> list[SavedWeights]:
+    """Before, during and after; `during` is the file nearest to half of the updates, left out where there is none."""
+    folder = run / FOLDER
+    if not (folder / f"{AFTER}.safetensors").exists():
+        raise RunError(f"{run} holds no weights of a finished run; train with --save-weights to keep them")
+    before, after = _load(folder, BEFORE, BEFORE), _load(folder, AFTER, AFTER)
+    numbers = [int(path.stem.removeprefix("update-")) for path in folder.glob("update-*.safetensors")]
+    between = [number for number in numbers if 0 < number < after.updates]
+    if not between:
+        return [before, after]
+    middle = min(between, key=lambda number: (abs(number - after.updates / 2), number))
+    return [before, _load(folder, f"update-{middle}", "during"), after]
+
+
+def _load(folder: Path, file: str, name: str) -> SavedWeights:
+    path = folder / f"{file}.safetensors"
+    tensors = load_tensors(path)
+    missing = {"to_user", "to_item", "updates"} - tensors.keys()
+    if missing:
+        raise RunError(f"{path} lacks '{min(missing)}'; restore the file, or train again with --save-weights")
+    return SavedWeights(name, tensors["to_user"], tensors["to_item"], int(tensors["updates"]))

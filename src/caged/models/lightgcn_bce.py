@@ -1,0 +1,53 @@
+"""LightGCN with binary cross-entropy instead of BPR: the diagnostic row for MACR.
+
+MACR trains with binary cross-entropy, so part of its difference from LightGCN is the loss and not the debiasing. This
+method is LightGCN, (1) to (4) there, with
+
+    loss    = mean of softplus(-s_ui) + softplus(s_uj)  + l2 * L2,   L2 as in LightGCN     (5')
+
+and nothing else changed; there is no publication to follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State
+from caged.models.encoder import LightGCNEncoder
+from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.losses import bce_with_l2
+from caged.seeding import Generators
+
+
+@dataclass(frozen=True)
+class LightGCNBCEConfig(LightGCNConfig):
+    """The options of LightGCN."""
+
+
+class LightGCNBCE(Method[LightGCNBCEConfig]):
+    encoder: LightGCNEncoder
+
+    def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
+        self.encoder = LightGCNEncoder(
+            graph,
+            degree_weights(graph),
+            embedding_size=self.config.embedding_size,
+            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
+            generators=generators,
+        )
+
+    def parameters(self, stage: Stage) -> list[ParamGroup]:
+        return [{"params": self.encoder.parameters}]
+
+    def loss(self, batch: Batch) -> Losses:
+        return bce_with_l2(self.encoder(), self.encoder.layer0, batch, self.config.l2)
+
+    def scorer(self) -> Scorer:
+        with torch.no_grad():
+            return DotScorer(self.encoder())
+
+    def state(self) -> State:
+        return State(self.encoder.state(), {})

@@ -1,0 +1,179 @@
+"""MACR: Wei et al., "Model-Agnostic Counterfactual Reasoning for Eliminating Popularity Bias in Recommender System",
+KDD 2021 (official code: weitianxin/MACR).
+
+A click has three causes: the match of user and item, the item's popularity, the user's conformity. Two heads read the
+latter off the propagated rows and are trained together with the match; when recommending, the direct effect of item and
+user is taken away by subtracting what a constant match c would have given.
+
+    y_k = e_u . e_i,   y_i = a . e_i,   y_u = b . e_u                                      (1)
+    y_ui = y_k sigma(y_i) sigma(y_u)                                                       (2)
+    L_O  = mean of -log sigma(y_ui) - log(1 - sigma(y_uj))                                 (3)
+    L_I  = mean of -log sigma(y_i)  - log(1 - sigma(y_j))                                  (4)
+    L_U  = mean of -log sigma(y_u)  - log(1 - sigma(y_u))                                  (5)
+    loss = L_O + alpha L_I + beta L_U + l2 * L2,   L2 as in LightGCN, heads not included   (6)
+    s_ui = (y_k - c) sigma(y_i) sigma(y_u)                                                 (7)
+
+A user occurs once as positive and once as negative in (5), which pulls sigma(y_u) to 1/2: as published. sigma(y_u) does
+not change a user's ranking. c does not enter training: the epoch is chosen at c = 0, then c on validation.
+
+| symbol | here |
+|---|---|
+| a, b | `item_head`, `user_head`, (K,) each |
+| alpha, beta | `alpha`, `beta` |
+| c | `c`: a number, or `scan`: the best of `c_candidates` on validation |
+| (7) as a product | vectors of K + 1 columns, `counterfactual`: sigma(y_u) (e_u, -c) . sigma(y_i) (e_i, 1) |
+
+Deviations. In the official code y_k has shape (B,) and the heads give (B, 1), so the product (2) is a B x B matrix of
+all pairs of triples, and (3) averages over it; the paper's formula is element-wise. `fusion=allpairs` follows the code.
+It adds 1e-10 within logarithms; we use softplus. It chooses epoch and c on the test part, with c = 40 on tests
+re-balanced to uniform popularity; where a test follows the natural distribution, a large c hurts, hence the scan.
+Tables start as in all methods here, the heads Xavier-uniform as in the code. Preset `macr_code`: the official values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from caged.config import option
+from caged.errors import ConfigError
+from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.models.encoder import LightGCNEncoder, gather, scores
+from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.losses import bce, l2_of
+from caged.seeding import Generators
+
+SCAN = "scan"
+
+
+@dataclass(frozen=True)
+class MACRConfig(LightGCNConfig):
+    alpha: float = option(
+        1e-2,
+        "weight of the item branch in (6)",
+        source="MACR code, LightGCN, all datasets",
+        minimum=0,
+        search=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+    )
+    beta: float = option(
+        1e-3, "weight of the user branch in (6)", source="MACR code", minimum=0, search=(1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    )
+    c: float | str = option(
+        SCAN,
+        "constant match in (7): a number, or scan: chosen on validation after training, 0 without validation",
+        source="our choice: the official 40 is for re-balanced tests",
+    )
+    c_candidates: tuple[float, ...] = option(
+        (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0),
+        "values that the scan tries; among equals the first wins",
+        source="our choice: up to the official 40",
+    )
+    fusion: str = option(
+        "matched",
+        "(2) within each triple, or over all pairs of triples of a batch",
+        source="MACR paper; its code does allpairs",
+        choices=("matched", "allpairs"),
+    )
+
+    def __post_init__(self) -> None:
+        if isinstance(self.c, str) and self.c != SCAN:
+            raise ConfigError(f"method.c is '{self.c}'; allowed are numbers and {SCAN}, please correct it")
+        if not self.c_candidates:
+            raise ConfigError("method.c_candidates is empty; give at least one number, e.g. 0")
+
+
+def matched(positive: Tensor, negative: Tensor, gates: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+    """(3) with y_ui = y_k * gate of the same triple; all (B,)."""
+    return bce(positive * gates[0], negative * gates[1], weight)
+
+
+def all_pairs(positive: Tensor, negative: Tensor, gates: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+    """(3) averaged over the B x B matrix [r, c] = y_k[c] * gate[r]."""
+    costs = F.softplus(-torch.outer(gates[0], positive)) + F.softplus(torch.outer(gates[1], negative))
+    return weight @ costs @ weight
+
+
+FUSIONS = {"matched": matched, "allpairs": all_pairs}
+
+
+def counterfactual(vectors: Vectors, item_head: Tensor, user_head: Tensor, c: float) -> Vectors:
+    """Vectors of K + 1 columns whose product is (7)."""
+    users = torch.cat((vectors.users, torch.full_like(vectors.users[:, :1], -c)), dim=1)
+    items = torch.cat((vectors.items, torch.ones_like(vectors.items[:, :1])), dim=1)
+    return Vectors(
+        torch.sigmoid(vectors.users @ user_head).unsqueeze(1) * users,
+        torch.sigmoid(vectors.items @ item_head).unsqueeze(1) * items,
+    )
+
+
+class MACR(Method[MACRConfig]):
+    encoder: LightGCNEncoder
+    item_head: nn.Parameter  # (K,)
+    user_head: nn.Parameter  # (K,)
+    c: float
+    scanned: list[list[float]]  # [c, value on validation], as tried
+
+    def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
+        width = self.config.embedding_size
+        self.encoder = LightGCNEncoder(
+            graph,
+            degree_weights(graph),
+            embedding_size=width,
+            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
+            generators=generators,
+        )
+        draw = generators.on_host("heads")
+        bound = math.sqrt(6.0 / (width + 1))  # Xavier-uniform of a (K, 1) matrix
+
+        def head() -> nn.Parameter:
+            return nn.Parameter(torch.empty(width).uniform_(-bound, bound, generator=draw).to(graph.device))
+
+        self.item_head = head()
+        self.user_head = head()
+        self.c = 0.0 if isinstance(self.config.c, str) else self.config.c
+        self.scanned = []
+
+    def parameters(self, stage: Stage) -> list[ParamGroup]:
+        return [{"params": [*self.encoder.parameters, self.item_head, self.user_head]}]
+
+    def loss(self, batch: Batch) -> Losses:
+        rows = gather(self.encoder(), batch)
+        positive, negative = scores(rows)
+        of_user = rows.users @ self.user_head
+        of_positive, of_negative = rows.positives @ self.item_head, rows.negatives @ self.item_head
+        gate = torch.sigmoid(of_user)
+        gates = torch.sigmoid(of_positive) * gate, torch.sigmoid(of_negative) * gate
+        match = FUSIONS[self.config.fusion](positive, negative, gates, batch.weight)
+        item = bce(of_positive, of_negative, batch.weight)
+        user = bce(of_user, of_user, batch.weight)
+        penalty = l2_of(self.encoder.layer0, batch)
+        total = match + self.config.alpha * item + self.config.beta * user + self.config.l2 * penalty
+        return Losses(total, {"bce": match, "item": item, "user": user, "l2": penalty})
+
+    def finish(self, ctx: EpochContext) -> None:
+        if self.config.c != SCAN or ctx.validate is None:
+            return
+        self.scanned = [[c, ctx.validate(self._scorer(c))[ctx.monitor]] for c in self.config.c_candidates]
+        self.c = max(self.scanned, key=lambda tried: tried[1])[0]
+
+    def scorer(self) -> Scorer:
+        return self._scorer(self.c)
+
+    def state(self) -> State:
+        tensors = {**self.encoder.state(), "item_head": self.item_head.data, "user_head": self.user_head.data}
+        return State(tensors, {"c": self.c, "scanned": self.scanned})
+
+    def load_scalars(self, scalars: Mapping[str, Any]) -> None:
+        self.c = scalars["c"]
+        self.scanned = scalars["scanned"]
+
+    def _scorer(self, c: float) -> Scorer:
+        with torch.no_grad():
+            return DotScorer(counterfactual(self.encoder(), self.item_head, self.user_head, c))

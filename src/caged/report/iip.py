@@ -1,0 +1,74 @@
+"""The inverse-item-popularity figure: how edge weights are distributed before, during and after training.
+
+    IIP(u, i) = w[u,i] sqrt(d_u)
+
+is 1/sqrt(d_i) for LightGCN's weights (CAGED paper, section 4.5): near 0 for popular items, 1 for an item with one user.
+Learned weights may be larger as a whole; `rescaled` divides that out, so that only their shape is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from caged.data.ids import Array
+from caged.report.charts import Series, line_chart
+
+BINS = 25
+SHOWN = 0.99  # of the values; a few large ones would squeeze the rest into one bin
+
+
+@dataclass(frozen=True)
+class Density:
+    name: str
+    updates: int
+    values: list[float]  # per bin; the mass below a curve is the share of edges within the axis
+    mean: float
+
+
+@dataclass(frozen=True)
+class IIP:
+    """Densities over a common axis."""
+
+    centres: list[float]
+    densities: list[Density]
+    rescaled: bool
+
+
+def inverse_item_popularity(to_user: Array, users: Array, user_count: int) -> Array:
+    """w[u,i] sqrt(d_u) for every edge."""
+    degrees = np.bincount(users, minlength=user_count)
+    return to_user.astype(np.float64) * np.sqrt(degrees[users])
+
+
+def densities(named: Sequence[tuple[str, int, Array]], *, rescaled: bool = False) -> IIP:
+    """Histograms of (name, updates, values) on one axis from 0; the first of them sets the scale if `rescaled`."""
+    first = named[0][2].mean()
+    values = [entry[2] * (first / entry[2].mean()) if rescaled and entry[2].mean() > 0 else entry[2] for entry in named]
+    upper = max(float(np.quantile(one, SHOWN)) for one in values)
+    edges = np.linspace(0, upper, BINS + 1)
+    found = []
+    for (name, updates, _), one in zip(named, values, strict=True):
+        counts, _ = np.histogram(one, edges)
+        found.append(Density(name, updates, (counts / len(one) / np.diff(edges)).tolist(), float(one.mean())))
+    return IIP(((edges[1:] + edges[:-1]) / 2).tolist(), found, rescaled)
+
+
+def iip_svg(iip: IIP, title: str) -> str:
+    """The figure as a file of its own."""
+    series = [
+        Series(f"{one.name} ({one.updates} updates)" if one.updates else one.name, one.values) for one in iip.densities
+    ]
+    scale = ", each rescaled to the mean before" if iip.rescaled else ""
+    drawing = line_chart(
+        iip.centres,
+        series,
+        title=title,
+        description=f"Density of inverse item popularity over the training interactions{scale}.",
+        x_label=f"inverse item popularity, weight x sqrt(user degree){scale}",
+        y_label="density of training interactions",
+    )
+    # Inline drawings need neither; a file needs the first to be an image and the second not to be black on black.
+    return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff" ', 1) + "\n"
