@@ -39,7 +39,7 @@ def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.M
     assert set(contents(tmp_path / "shown")) == FILES
     numbers = json.loads((tmp_path / "shown" / "demo.json").read_text())
     assert numbers["market"]["seed"] == 3
-    assert [row["method"] for row in numbers["rows"]] == ["mostpop", "lightgcn", "caged"]
+    assert [row["method"] for row in numbers["rows"]] == ["mostpop", "lightgcn", "ips", "caged"]
     assert f"{numbers['rows'][1]['oracle']['recall@20']:.4f}" in outcome.out
     for sentence in numbers["sentences"]:
         assert sentence in outcome.out

@@ -35,7 +35,7 @@ from caged.models import entry
 
 K = 20
 WINDOW = 5  # rounds per point of the echo plot; Gini of fewer counts is inflated
-METHODS = ("mostpop", "lightgcn", "caged")
+METHODS = ("mostpop", "lightgcn", "ips", "caged")
 # Backbone and training of the published measurements of this market; shared by all methods.
 BACKBONE = {"embedding_size": 64, "layers": 2, "l2": 1e-4}
 TRAINING = {"learning_rate": 5e-3, "batch_size": 2048, "epochs": 40, "patience": 10}

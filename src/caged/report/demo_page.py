@@ -13,7 +13,7 @@ from caged.report.page import Column, Figure, Page, Panel, Section, Table, rende
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"
 
-_NAMES = {"mostpop": "Most popular", "lightgcn": "LightGCN", "caged": "CAGED"}
+_NAMES = {"mostpop": "Most popular", "lightgcn": "LightGCN", "ips": "IPS", "caged": "CAGED"}
 _RANDOM = "Random list"
 # Two seeds of the same method differ by about 0.2 of 20 items; a smaller difference is not called one.
 _NOTEWORTHY_ITEMS = 0.25
