@@ -37,7 +37,7 @@ def demo(
 ) -> None:
     """Simulate a shop with a feedback loop, and judge what is learned from its clicks by the truth.
 
-    Needs no data and no GPU; takes one to two minutes. Trains on the log of the built-in market, measures the lists
+    Needs no data and no GPU; takes about two minutes. Trains on the log of the built-in market, measures the lists
     by the shop's later clicks and by what people truly like, prints the comparison and writes a page that explains it.
 
     Examples:
