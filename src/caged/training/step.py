@@ -7,7 +7,6 @@ longer than the kernels themselves on a small graph.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable
 from typing import Any
 
@@ -17,8 +16,6 @@ from torch import Tensor
 from caged.graph import Batch, Epoch
 from caged.models.base import Method
 from caged.seeding import Generators
-
-logger = logging.getLogger("caged")
 
 WARM_UP_STEPS = 3  # before recording, as CUDA graphs ask for: lazy initialisation must not be recorded
 
