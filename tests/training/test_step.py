@@ -12,7 +12,7 @@ from caged.training import Loop, TrainConfig
 from tests.models.logs import skewed
 
 
-def trained(device, batch_size=48, **options):
+def trained(device, batch_size=48, make=LightGCN, **options):
     """Tables and loss history of a short training run."""
     losses = []
 
@@ -21,7 +21,7 @@ def trained(device, batch_size=48, **options):
             losses.append(record["loss"])
 
     config = TrainConfig(epochs=4, batch_size=batch_size, learning_rate=0.01, patience=None, **options)
-    method = LightGCN(LightGCNConfig(embedding_size=16, l2=1e-2))
+    method = make(LightGCNConfig(embedding_size=16, l2=1e-2))
     graph = BipartiteGraph.from_interactions(skewed(), device, config.engine)
     Loop(method, graph, config, Generators(1, device), None, observers=(Recorder(),)).run()
     return torch.cat([method.encoder.users, method.encoder.items]).detach().cpu(), losses
@@ -53,6 +53,22 @@ def test_epochs_shorter_than_the_warm_up_are_recorded_too(batch_size):
 def test_recording_draws_nothing_from_the_random_streams():
     """The sampled batches of a recorded run are those of a plain one, the first epoch included."""
     assert trained("cuda", capture=True)[1][0] == pytest.approx(trained("cuda", capture=False)[1][0], rel=1e-4)
+
+
+class Waits(LightGCN):
+    """A loss that reads a number back, which no recording allows."""
+
+    def loss(self, batch):
+        losses = super().loss(batch)
+        return losses._replace(total=losses.total * (1.0 if losses.total.item() > -1 else 2.0))
+
+
+@pytest.mark.gpu
+def test_a_step_that_cannot_be_recorded_runs_as_plain_calls(caplog):
+    recorded, _ = trained("cuda", capture=True, precision="float32", make=Waits)
+    plain, _ = trained("cuda", capture=False, precision="float32")
+    torch.testing.assert_close(recorded, plain, rtol=1e-3, atol=1e-4)
+    assert "cannot be recorded" in caplog.text
 
 
 def test_engine_follows_the_configuration():

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from caged.bench import large
+from caged.bench import growth, large
 from caged.bench.clone import reference
 from caged.bench.graphs import Log, log_of
 from caged.bench.setting import (
@@ -199,6 +199,39 @@ def large_evaluation(setting: Setting) -> Prepared:
     )
 
 
+_EPOCHS_OF_ONE_MILLION: dict[tuple[str, int], float] = {}  # seconds by device and threads, in this run
+
+
+def growth_epoch(millions: int, setting: Setting) -> Prepared:
+    """An epoch with `batch_size = "auto"`; the reference is linear growth from a million interactions."""
+    where = (setting.device.type, setting.threads)
+    facts: dict[str, Any] = {"reference": "the epoch of a million interactions, times their number in millions"}
+
+    def measured(count: int) -> dict[str, Any]:
+        return growth.in_own_process(count * 1_000_000, *where, quick=setting.quick)
+
+    def ours() -> float:
+        facts.update(measured(millions))
+        if millions == 1:
+            _EPOCHS_OF_ONE_MILLION[where] = float(facts["ours_s"])
+        return float(facts["ours_s"])
+
+    def linear() -> float:
+        if where not in _EPOCHS_OF_ONE_MILLION:
+            _EPOCHS_OF_ONE_MILLION[where] = float(measured(1)["ours_s"])
+        return millions * _EPOCHS_OF_ONE_MILLION[where]
+
+    return Prepared(
+        ours=ours,
+        reference=linear,
+        data="generated",
+        fraction_of_ceiling=lambda taken: float("nan"),
+        ceiling="none: see step",
+        facts=facts,
+        once=True,
+    )
+
+
 def _missing(*packages: str) -> dict[str, list[str]]:
     """Which of the libraries to compare with are not installed."""
     return {"not_installed": [name for name in packages if importlib.util.find_spec(name) is None]}
@@ -222,7 +255,9 @@ def _cases() -> Iterator[Case]:
     yield Case("evaluation/1m-x-1m/k64", large_evaluation, rounds=1)
     for name, known in METHODS.items():
         if name != "lightgcn" and known.method(known.config()).stages():
-            yield Case(f"methods/{name}/ml-1m/k64", partial(method_epoch, name, "ml-1m", 64), rounds=3)
+            yield Case(f"methods/{name}/ml-1m/k256", partial(method_epoch, name, "ml-1m", 256), rounds=3)
+    for millions in (1, 10, 50):
+        yield Case(f"growth/{millions}m/k64", partial(growth_epoch, millions), rounds=1)
 
 
 def cases() -> dict[str, Case]:

@@ -101,7 +101,8 @@ class _Bench:
 
     def _result(self, prepared: Prepared, count: int, rounds: int) -> Result:
         rounds = min(rounds, QUICK_ROUNDS) if self.quick else rounds
-        taken = interleaved({"ours": prepared.ours, "reference": prepared.reference, **prepared.others}, rounds)
+        measured = {"ours": prepared.ours, "reference": prepared.reference, **prepared.others}
+        taken = interleaved(measured, rounds, warm_up=not prepared.once)
         ours, plain = taken.pop("ours"), taken.pop("reference")
         return {
             "ours_s": ours,

@@ -45,6 +45,7 @@ class Prepared:
     ceiling: str
     others: dict[str, Measurement] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    once: bool = False  # too long to repeat; warms itself up
 
 
 class ReferenceSampling:

@@ -27,16 +27,16 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def interleaved(measurements: dict[str, Measurement], rounds: int) -> dict[str, float]:
+def interleaved(measurements: dict[str, Measurement], rounds: int, *, warm_up: bool = True) -> dict[str, float]:
     """The median of each, taken in turns, so that a busy minute of the machine hits all of them alike.
 
-    A round before the first one is not counted: caches, lazy initialisation.
+    With `warm_up`, a round before the first one is not counted: caches, lazy initialisation.
     """
     taken: dict[str, list[float]] = {name: [] for name in measurements}
-    for turn in range(rounds + 1):
+    for counted in [False] * warm_up + [True] * rounds:
         for name, measure in measurements.items():
             value = measure()
-            if turn > 0:
+            if counted:
                 taken[name].append(value)
     return {name: median(values) for name, values in taken.items()}
 

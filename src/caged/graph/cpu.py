@@ -155,6 +155,8 @@ class _Scratch:
 class CpuOperator:
     """W and its transpose for one set of edge weights."""
 
+    skips_rows = False
+
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> None:
         self._layout = graph.cpu_layout
         self.assign(to_user, to_item)
@@ -168,7 +170,9 @@ class CpuOperator:
             self._transposed = (to_item.index_select(0, by_user), to_user.index_select(0, by_item))
 
     @torch.no_grad()
-    def apply(self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool) -> Tables:
+    def apply(
+        self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
+    ) -> Tables:
         """sum_l layer_weights[l] * W^l tables, by Horner's rule, one column block after the other."""
         first, *upper = layer_weights
         if not upper:

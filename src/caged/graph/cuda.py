@@ -3,7 +3,8 @@
 Sparse. The graph is one (M+N) x (M+N) matrix over the stacked tables, so a layer is one launch. Rows are cut into
 chunks of at most `CHUNK` edges, which keeps a popular item from being one long tail; chunks of a cut row meet in
 atomic additions, whose order is not fixed, so results agree to rounding between runs. The floor of a layer is reading
-the rows of both tables once per edge: 2 E K bytes-per-number through the L2 cache.
+the rows of both tables once per edge: 2 E K bytes-per-number through the L2 cache. A batch reads few rows of the
+result, so the last product may leave out the others, and the first product of the backward pass skips their zeros.
 
 Dense. Both directions as padded M x N matrices in bfloat16 (or float32 on TF32 cores), accumulated in float32. It
 wins where the graph is small and dense: the floor is 4 M N K flops per layer, at a rate far above that of gathers. The
@@ -36,17 +37,20 @@ class SparseLayout:
         self.sources = torch.cat((graph.items + users, graph.item_users))
         offsets = torch.cat((graph.user_offsets, graph.item_offsets[1:] + graph.edge_count)).long()
         degrees = offsets.diff()
-        chunks = (degrees + CHUNK - 1) // CHUNK
+        chunks = ((degrees + CHUNK - 1) // CHUNK).clamp(min=1)  # a row without edges is written too
         self.chunk_row = torch.repeat_interleave(torch.arange(self.node_count, device=graph.device), chunks)
         first_chunk = chunks.cumsum(0) - chunks
         number = torch.arange(len(self.chunk_row), device=graph.device) - first_chunk[self.chunk_row]
         self.chunk_start = offsets[self.chunk_row] + number * CHUNK
         self.chunk_end = torch.minimum(self.chunk_start + CHUNK, offsets[self.chunk_row + 1])
-        self.chunk_is_cut = (chunks > 1)[self.chunk_row].to(torch.int32)
+        # 0: a whole row, 1: the first chunk of a cut row, 2: a later one
+        self.chunk_kind = ((chunks > 1)[self.chunk_row].int() + (number > 0).int()).to(torch.int32)
 
 
 class SparseOperator:
     """W and its transpose as values on the stacked pattern."""
+
+    skips_rows = True
 
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor, precision: str) -> None:
         self._layout = graph.sparse_layout
@@ -63,20 +67,29 @@ class SparseOperator:
         self._transposed[:edges] = to_item
         self._transposed[edges:] = to_user.index_select(0, self._by_item)
 
-    def apply(self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool) -> Tables:
+    def apply(
+        self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
+    ) -> Tables:
         values = self._transposed if transposed else self._forward
         stacked = torch.cat(tables)
         *lower, last = layer_weights
-        hidden = stacked * last
-        for weight in reversed(lower):
-            sums = stacked * weight
-            _add_products(sums, hidden.to(self._table_type), values, self._layout)
-            hidden = sums
+        hidden, scale = stacked, last
+        if not lower:
+            hidden = stacked * scale
+        for layer in range(len(lower) - 1, -1, -1):
+            # Forward, only the last product may leave rows out; transposed, only the first one reads zero rows.
+            written = rows if rows is not None and not transposed and layer == 0 else None
+            read = rows if rows is not None and transposed and layer == len(lower) - 1 else None
+            table = hidden.to(self._table_type)
+            hidden = _products(stacked, lower[layer], table, scale, values, self._layout, written, read)
+            scale = 1.0
         return Tables(hidden[: len(tables.users)], hidden[len(tables.users) :])
 
 
 class DenseOperator:
     """W and its transpose as two padded dense matrices."""
+
+    skips_rows = False  # a batch touches most rows of a graph that is dense enough for this form
 
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor, precision: str) -> None:
         table_type = torch.float32 if precision in ("float32", "tf32") else torch.bfloat16
@@ -94,7 +107,9 @@ class DenseOperator:
         self._to_user[self._users, self._items] = to_user.to(self._to_user.dtype)
         self._to_item[self._items, self._users] = to_item.to(self._to_item.dtype)
 
-    def apply(self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool) -> Tables:
+    def apply(
+        self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
+    ) -> Tables:
         *lower, last = layer_weights
         if not lower:
             return Tables(tables.users * last, tables.items * last)
@@ -147,8 +162,20 @@ def _product(matrix: Tensor, table: Tensor, out: Tensor) -> Tensor:
     return torch.mm(matrix, table, out_dtype=torch.float32, out=out)
 
 
-def _add_products(sums: Tensor, table: Tensor, values: Tensor, layout: SparseLayout) -> None:
-    """sums[r] += sum over the edges of row r of values[e] * table[sources[e]]."""
+def _products(
+    base: Tensor,
+    base_scale: float,
+    table: Tensor,
+    table_scale: float,
+    values: Tensor,
+    layout: SparseLayout,
+    rows: Tensor | None,
+    sources: Tensor | None,
+) -> Tensor:
+    """base_scale * base[r] + table_scale * sum over the edges of row r of values[e] * table[sources[e]]."""
     from caged.graph.triton_kernels import add_weighted_rows
 
-    add_weighted_rows(sums, table, values, layout)  # type: ignore[no-untyped-call]
+    out: Tensor = add_weighted_rows(  # type: ignore[no-untyped-call]
+        base, base_scale, table, table_scale, values, layout, rows, sources
+    )
+    return out

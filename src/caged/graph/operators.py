@@ -29,11 +29,19 @@ DENSE_MEMORY_SHARE = 0.25  # of the free memory that the dense matrices may take
 class Operator(Protocol):
     """The matrix W of one set of edge weights."""
 
+    skips_rows: bool  # whether `rows` saves any work
+
     def assign(self, to_user: Tensor, to_item: Tensor) -> None:
         """Take new weights, in place."""
 
-    def apply(self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool) -> Tables:
-        """sum_l layer_weights[l] * W^l tables, or with W^T."""
+    def apply(
+        self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
+    ) -> Tables:
+        """sum_l layer_weights[l] * W^l tables, or with W^T.
+
+        `rows` (M + N,) flags the nodes that matter, users first: only their rows of the result need be right or, with
+        W^T, only their rows of the tables are not zero.
+        """
 
 
 @dataclass(frozen=True)

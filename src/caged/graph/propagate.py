@@ -18,17 +18,25 @@ def uniform_layers(layers: int) -> tuple[float, ...]:
     return (1.0 / (layers + 1),) * (layers + 1)
 
 
-def propagate(weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float]) -> Tables:
+def propagate(
+    weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float], rows: Tensor | None = None
+) -> Tables:
     """sum_l layer_weights[l] * W^l tables, with W the (M+N) x (M+N) matrix of the edge weights.
 
-    Differentiable in the tables. The weights are constants; they must not change between forward and backward.
+    Differentiable in the tables. The weights are constants; they must not change between forward and backward. With
+    `rows`, flags of the users and then the items, other rows of the result may be wrong and must not be used.
     """
-    return Tables(*_Propagate.apply(tables.users, tables.items, weights, tuple(layer_weights)))  # type: ignore[no-untyped-call]
+    return Tables(*_Propagate.apply(tables.users, tables.items, weights, tuple(layer_weights), rows))  # type: ignore[no-untyped-call]
 
 
-def propagate_transposed(weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float]) -> Tables:
-    """sum_l layer_weights[l] * (W^T)^l tables: what `propagate` applies to gradients. Not differentiable."""
-    return weights.operator.apply(tables, layer_weights, transposed=True)
+def propagate_transposed(
+    weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float], rows: Tensor | None = None
+) -> Tables:
+    """sum_l layer_weights[l] * (W^T)^l tables: what `propagate` applies to gradients. Not differentiable.
+
+    With `rows`, rows of the tables without a flag are zero.
+    """
+    return weights.operator.apply(tables, layer_weights, transposed=True, rows=rows)
 
 
 class _Propagate(torch.autograd.Function):
@@ -39,13 +47,14 @@ class _Propagate(torch.autograd.Function):
         items: Tensor,
         weights: EdgeWeights,
         layer_weights: tuple[float, ...],
+        rows: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        ctx.fixed = (weights, layer_weights)  # type: ignore[attr-defined]
-        return weights.operator.apply(Tables(users, items), layer_weights, transposed=False)
+        ctx.fixed = (weights, layer_weights, rows)  # type: ignore[attr-defined]
+        return weights.operator.apply(Tables(users, items), layer_weights, transposed=False, rows=rows)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, users: Tensor, items: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        weights, layer_weights = ctx.fixed
+    def backward(ctx: Any, users: Tensor, items: Tensor) -> tuple[Tensor | None, ...]:
+        weights, layer_weights, rows = ctx.fixed
         gradient = Tables(users.contiguous(), items.contiguous())
-        return (*propagate_transposed(weights, gradient, layer_weights), None, None)
+        return (*propagate_transposed(weights, gradient, layer_weights, rows), None, None, None)

@@ -13,61 +13,89 @@ TILE = 512
 
 @triton.jit
 def _weighted_rows(
-    sums,
+    out,
+    base,
     table,
     values,
     sources,
     chunk_row,
     chunk_start,
     chunk_end,
-    chunk_is_cut,
+    chunk_kind,
+    flags,
+    base_scale,
+    table_scale,
     width,
     COLUMNS: tl.constexpr,  # noqa: N803 - Triton writes compile-time constants in capitals
     EDGES: tl.constexpr,  # noqa: N803
+    ROWS_FLAGGED: tl.constexpr,  # noqa: N803
+    SOURCES_FLAGGED: tl.constexpr,  # noqa: N803
 ):
     chunk = tl.program_id(0)
-    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
-    inside = column < width
     row = tl.load(chunk_row + chunk)
-    start = tl.load(chunk_start + chunk)
-    end = tl.load(chunk_end + chunk)
-    totals = tl.zeros((EDGES, COLUMNS), dtype=tl.float32)  # summed over edges once, at the end
-    for first in range(start, end, EDGES):
-        edge = first + tl.arange(0, EDGES)
-        real = edge < end
-        source = tl.load(sources + edge, mask=real, other=0).to(tl.int64)
-        weight = tl.load(values + edge, mask=real, other=0.0)
-        rows = tl.load(
-            table + source[:, None] * width + column[None, :], mask=real[:, None] & inside[None, :], other=0.0
-        )
-        totals += rows.to(tl.float32) * weight[:, None]
-    total = tl.sum(totals, axis=0)
-    place = sums + row * width + column
-    if tl.load(chunk_is_cut + chunk) != 0:
-        tl.atomic_add(place, total, mask=inside, sem="relaxed")
-    else:
-        tl.store(place, tl.load(place, mask=inside) + total, mask=inside)
+    wanted = True
+    if ROWS_FLAGGED:
+        wanted = tl.load(flags + row) != 0
+    if wanted:
+        column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+        inside = column < width
+        start = tl.load(chunk_start + chunk)
+        end = tl.load(chunk_end + chunk)
+        totals = tl.zeros((EDGES, COLUMNS), dtype=tl.float32)  # summed over edges once, at the end
+        for first in range(start, end, EDGES):
+            edge = first + tl.arange(0, EDGES)
+            real = edge < end
+            source = tl.load(sources + edge, mask=real, other=0).to(tl.int64)
+            weight = tl.load(values + edge, mask=real, other=0.0)
+            if SOURCES_FLAGGED:
+                real = real & (tl.load(flags + source, mask=real, other=0) != 0)
+            rows = tl.load(
+                table + source[:, None] * width + column[None, :], mask=real[:, None] & inside[None, :], other=0.0
+            )
+            totals += rows.to(tl.float32) * weight[:, None]
+        total = table_scale * tl.sum(totals, axis=0)
+        place = row * width + column
+        kind = tl.load(chunk_kind + chunk)
+        if kind != 2:  # a later chunk adds its sum only
+            total += base_scale * tl.load(base + place, mask=inside, other=0.0)
+        if kind == 0:
+            tl.store(out + place, total, mask=inside)
+        else:
+            tl.atomic_add(out + place, total, mask=inside, sem="relaxed")
 
 
-def add_weighted_rows(sums, table, values, layout):
-    """sums[r] += sum over the edges e of row r of values[e] * table[sources[e]], in float32."""
+def add_weighted_rows(base, base_scale, table, table_scale, values, layout, rows=None, sources=None):
+    """base_scale * base[r] + table_scale * sum over the edges e of row r of values[e] * table[sources[e]], in float32.
+
+    `rows` and `sources` are flags per node, at most one of them given: with `rows`, rows without a flag stay zero;
+    with `sources`, rows of the table without a flag count as zero.
+    """
     width = table.shape[1]
     columns = min(triton.next_power_of_2(width), COLUMN_TILE)
     grid = (len(layout.chunk_row), triton.cdiv(width, columns))
+    out = torch.zeros_like(base)
+    flags = rows if rows is not None else sources
     _weighted_rows[grid](
-        sums,
+        out,
+        base,
         table,
         values,
         layout.sources,
         layout.chunk_row,
         layout.chunk_start,
         layout.chunk_end,
-        layout.chunk_is_cut,
+        layout.chunk_kind,
+        base if flags is None else flags,  # never read where nothing is flagged
+        base_scale,
+        table_scale,
         width,
         COLUMNS=columns,
         EDGES=min(TILE // columns, 16),
+        ROWS_FLAGGED=rows is not None,
+        SOURCES_FLAGGED=sources is not None,
         num_warps=1,
     )
+    return out
 
 
 @triton.jit

@@ -111,7 +111,7 @@ class AdjNorm(Method[AdjNormConfig]):
         return [{"params": self.encoder.parameters}]
 
     def loss(self, batch: Batch) -> Losses:
-        final = self._propagated()
+        final = self._propagated(batch)
         penalised = final if self.config.l2_on == "propagated" else self.encoder.layer0
         return bpr_with_l2(final, penalised, batch, self.config.l2)
 
@@ -122,8 +122,8 @@ class AdjNorm(Method[AdjNormConfig]):
     def state(self) -> State:
         return State(self.encoder.state(), {})
 
-    def _propagated(self) -> Vectors:
+    def _propagated(self, batch: Batch | None = None) -> Vectors:
         if self.loops is None:
-            return self.encoder()
+            return self.encoder(batch)
         tables = Tables(*self.encoder.layer0)
         return Vectors(*propagate_with_loops(self.encoder.weights, self.loops, tables, self.encoder.layer_weights))

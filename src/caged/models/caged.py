@@ -264,7 +264,7 @@ class CAGED(Method[CAGEDConfig]):
         return [{"params": self.encoder.parameters}]
 
     def loss(self, batch: Batch) -> Losses:
-        return bpr_with_l2(self.encoder(), self.encoder.layer0, batch, self.config.l2)
+        return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

@@ -46,9 +46,17 @@ class LightGCNEncoder:
         self.users = table(graph.user_count)
         self.items = table(graph.item_count)
 
-    def __call__(self) -> Vectors:
-        """Propagated user and item vectors."""
-        return Vectors(*propagate(self.weights, Tables(self.users, self.items), self.layer_weights))
+    def __call__(self, batch: Batch | None = None) -> Vectors:
+        """Propagated user and item vectors; with a batch, its rows are right and no others may be used."""
+        rows = self._rows_of(batch) if batch is not None and self.weights.operator.skips_rows else None
+        return Vectors(*propagate(self.weights, Tables(self.users, self.items), self.layer_weights, rows))
+
+    def _rows_of(self, batch: Batch) -> Tensor:
+        """A flag per node, users first: whether the batch names it."""
+        first_item = len(self.users)
+        named = torch.cat((batch.users, batch.positives + first_item, batch.negatives + first_item))
+        flags = torch.zeros(first_item + len(self.items), dtype=torch.uint8, device=named.device)
+        return flags.index_fill_(0, named.long(), 1)
 
     @property
     def layer0(self) -> Vectors:

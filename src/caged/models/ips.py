@@ -122,7 +122,7 @@ class IPS(Method[IPSConfig]):
         importance = self.weights.index_select(0, batch.positives)
         if self.config.ips_scheme == "sn_batch":
             importance = importance / (batch.weight @ importance)
-        return weighted_bpr_with_l2(self.encoder(), self.encoder.layer0, batch, importance, self.config.l2)
+        return weighted_bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, importance, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

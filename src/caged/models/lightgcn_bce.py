@@ -43,7 +43,7 @@ class LightGCNBCE(Method[LightGCNBCEConfig]):
         return [{"params": self.encoder.parameters}]
 
     def loss(self, batch: Batch) -> Losses:
-        return bce_with_l2(self.encoder(), self.encoder.layer0, batch, self.config.l2)
+        return bce_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

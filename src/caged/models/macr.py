@@ -144,7 +144,7 @@ class MACR(Method[MACRConfig]):
         return [{"params": [*self.encoder.parameters, self.item_head, self.user_head]}]
 
     def loss(self, batch: Batch) -> Losses:
-        rows = gather(self.encoder(), batch)
+        rows = gather(self.encoder(batch), batch)
         positive, negative = scores(rows)
         of_user = rows.users @ self.user_head
         of_positive, of_negative = rows.positives @ self.item_head, rows.negatives @ self.item_head

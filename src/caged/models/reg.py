@@ -126,7 +126,7 @@ class Reg(Method[RegConfig]):
             self.strength.fill_(self._full_strength * min(1.0, ctx.epoch / self.config.ramp_epochs))
 
     def loss(self, batch: Batch) -> Losses:
-        final = self.encoder()
+        final = self.encoder(batch)
         base = bpr_with_l2(final, self.encoder.layer0, batch, self.config.l2)
         popularity = self.popularity.index_select(0, batch.positives)
         rho2 = squared_correlation(watched(final, batch, self.config.reg_variant), popularity, batch.weight)

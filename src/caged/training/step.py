@@ -7,6 +7,7 @@ longer than the kernels themselves on a small graph.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable
 from typing import Any
 
@@ -17,7 +18,10 @@ from caged.graph import Batch, Epoch
 from caged.models.base import Method
 from caged.seeding import Generators
 
+log = logging.getLogger(__name__)
+
 WARM_UP_STEPS = 3  # before recording, as CUDA graphs ask for: lazy initialisation must not be recorded
+_NOTHING = object()  # the key of no recording
 
 
 class PlainSteps:
@@ -49,15 +53,16 @@ class RecordedSteps:
     def __init__(self, method: Method[Any], optimizer: torch.optim.Optimizer, generators: Generators) -> None:
         self._plain = PlainSteps(method, optimizer)
         self._generators = generators
-        self._key: Hashable = None
+        self._key: Hashable = _NOTHING
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def run(self, epoch: Epoch) -> dict[str, float]:
         key = (self._plain.method.capture_key(), epoch.users.shape)
-        if self._graph is None or key != self._key:
+        if key != self._key:
             self._record(epoch)
             self._key = key
-        assert self._graph is not None
+        if self._graph is None:  # this step cannot be recorded
+            return self._plain.run(epoch)
         self._load(epoch)
         for value in self._sums.values():
             value.zero_()
@@ -86,13 +91,22 @@ class RecordedSteps:
         self._sums = {name: torch.zeros_like(value) for name, value in parts.items()}
         before.restore()
         self._plain.optimizer.zero_grad(set_to_none=True)  # gradients then live in the graph's own memory
+        try:
+            self._graph = self._recorded_step()
+        except RuntimeError as error:  # something in it waits for the device or allocates outside the graph
+            reason = str(error).splitlines()[0]
+            log.warning("this step cannot be recorded as a CUDA graph (%s); it runs as plain calls, slower", reason)
+            before.restore()
+            self._plain.optimizer.zero_grad(set_to_none=True)
+
+    def _recorded_step(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         for generator in self._generators.used_on_device():
             graph.register_generator_state(generator)
         with torch.cuda.graph(graph):
             for name, value in self._plain.step(self._next_batch()).items():
                 self._sums[name].add_(value)
-        self._graph = graph
+        return graph
 
     def _next_batch(self) -> Batch:
         batch = Batch(*(buffer.index_select(0, self._counter).squeeze(0) for buffer in self._buffers))
