@@ -4,7 +4,8 @@ Sparse. The graph is one (M+N) x (M+N) matrix over the stacked tables, so a laye
 chunks of at most `CHUNK` edges, which keeps a popular item from being one long tail; chunks of a cut row meet in
 atomic additions, whose order is not fixed, so results agree to rounding between runs. The floor of a layer is reading
 the rows of both tables once per edge: 2 E K bytes-per-number through the L2 cache. A batch reads few rows of the
-result, so the last product may leave out the others, and the first product of the backward pass skips their zeros.
+result, so the last product of a forward pass may leave out the others. (The first product of a backward pass could skip
+their zeros, but asking for each edge costs as much as it saves: measured, not kept.)
 
 Dense. Both directions as padded M x N matrices in bfloat16 (or float32 on TF32 cores), accumulated in float32. It
 wins where the graph is small and dense: the floor is 4 M N K flops per layer, at a rate far above that of gathers. The
@@ -38,13 +39,15 @@ class SparseLayout:
         offsets = torch.cat((graph.user_offsets, graph.item_offsets[1:] + graph.edge_count)).long()
         degrees = offsets.diff()
         chunks = ((degrees + CHUNK - 1) // CHUNK).clamp(min=1)  # a row without edges is written too
-        self.chunk_row = torch.repeat_interleave(torch.arange(self.node_count, device=graph.device), chunks)
-        first_chunk = chunks.cumsum(0) - chunks
-        number = torch.arange(len(self.chunk_row), device=graph.device) - first_chunk[self.chunk_row]
-        self.chunk_start = offsets[self.chunk_row] + number * CHUNK
-        self.chunk_end = torch.minimum(self.chunk_start + CHUNK, offsets[self.chunk_row + 1])
-        # 0: a whole row, 1: the first chunk of a cut row, 2: a later one
-        self.chunk_kind = ((chunks > 1)[self.chunk_row].int() + (number > 0).int()).to(torch.int32)
+        row = torch.repeat_interleave(torch.arange(self.node_count, device=graph.device), chunks)
+        number = torch.arange(len(row), device=graph.device) - (chunks.cumsum(0) - chunks)[row]
+        start = offsets[row] + number * CHUNK
+        end = torch.minimum(start + CHUNK, offsets[row + 1])
+        kind = (chunks > 1)[row].int() + (number > 0).int()  # 0: a whole row, 1: the first of a cut row, 2: a later one
+        # Programs take chunks of about one length; chunks of users stay before those of items.
+        order = torch.argsort((end - start) + (CHUNK + 1) * (row < users).long(), descending=True, stable=True)
+        self.chunk_row, self.chunk_start, self.chunk_end = row[order], start[order], end[order]
+        self.chunk_kind = kind[order].to(torch.int32)
 
 
 class SparseOperator:
@@ -55,7 +58,7 @@ class SparseOperator:
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor, precision: str) -> None:
         self._layout = graph.sparse_layout
         self._by_item = graph.by_item
-        self._table_type = torch.bfloat16 if precision == "bf16" else torch.float32
+        self._table_type = torch.float32 if precision in ("float32", "tf32") else torch.bfloat16
         self._forward = to_user.new_empty(2 * graph.edge_count)
         self._transposed = torch.empty_like(self._forward)
         self.assign(to_user, to_item)
@@ -72,16 +75,13 @@ class SparseOperator:
     ) -> Tables:
         values = self._transposed if transposed else self._forward
         stacked = torch.cat(tables)
-        *lower, last = layer_weights
-        hidden, scale = stacked, last
-        if not lower:
-            hidden = stacked * scale
+        *lower, scale = layer_weights
+        hidden = stacked if lower else stacked * scale
         for layer in range(len(lower) - 1, -1, -1):
-            # Forward, only the last product may leave rows out; transposed, only the first one reads zero rows.
-            written = rows if rows is not None and not transposed and layer == 0 else None
-            read = rows if rows is not None and transposed and layer == len(lower) - 1 else None
+            # Only the last product of a forward pass may leave rows out.
+            wanted = rows if layer == 0 and not transposed else None
             table = hidden.to(self._table_type)
-            hidden = _products(stacked, lower[layer], table, scale, values, self._layout, written, read)
+            hidden = _products(stacked, lower[layer], table, scale, values, self._layout, wanted)
             scale = 1.0
         return Tables(hidden[: len(tables.users)], hidden[len(tables.users) :])
 
@@ -170,12 +170,11 @@ def _products(
     values: Tensor,
     layout: SparseLayout,
     rows: Tensor | None,
-    sources: Tensor | None,
 ) -> Tensor:
     """base_scale * base[r] + table_scale * sum over the edges of row r of values[e] * table[sources[e]]."""
     from caged.graph.triton_kernels import add_weighted_rows
 
     out: Tensor = add_weighted_rows(  # type: ignore[no-untyped-call]
-        base, base_scale, table, table_scale, values, layout, rows, sources
+        base, base_scale, table, table_scale, values, layout, rows
     )
     return out

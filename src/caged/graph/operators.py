@@ -39,8 +39,8 @@ class Operator(Protocol):
     ) -> Tables:
         """sum_l layer_weights[l] * W^l tables, or with W^T.
 
-        `rows` (M + N,) flags the nodes that matter, users first: only their rows of the result need be right or, with
-        W^T, only their rows of the tables are not zero.
+        `rows` (M + N,) flags the nodes whose rows of the result will be read, users first; others may be wrong. It is
+        for W only.
         """
 
 

@@ -29,14 +29,9 @@ def propagate(
     return Tables(*_Propagate.apply(tables.users, tables.items, weights, tuple(layer_weights), rows))  # type: ignore[no-untyped-call]
 
 
-def propagate_transposed(
-    weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float], rows: Tensor | None = None
-) -> Tables:
-    """sum_l layer_weights[l] * (W^T)^l tables: what `propagate` applies to gradients. Not differentiable.
-
-    With `rows`, rows of the tables without a flag are zero.
-    """
-    return weights.operator.apply(tables, layer_weights, transposed=True, rows=rows)
+def propagate_transposed(weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float]) -> Tables:
+    """sum_l layer_weights[l] * (W^T)^l tables: what `propagate` applies to gradients. Not differentiable."""
+    return weights.operator.apply(tables, layer_weights, transposed=True)
 
 
 class _Propagate(torch.autograd.Function):
@@ -49,12 +44,12 @@ class _Propagate(torch.autograd.Function):
         layer_weights: tuple[float, ...],
         rows: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        ctx.fixed = (weights, layer_weights, rows)  # type: ignore[attr-defined]
+        ctx.fixed = (weights, layer_weights)  # type: ignore[attr-defined]
         return weights.operator.apply(Tables(users, items), layer_weights, transposed=False, rows=rows)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, users: Tensor, items: Tensor) -> tuple[Tensor | None, ...]:
-        weights, layer_weights, rows = ctx.fixed
+        weights, layer_weights = ctx.fixed
         gradient = Tables(users.contiguous(), items.contiguous())
-        return (*propagate_transposed(weights, gradient, layer_weights, rows), None, None, None)
+        return (*propagate_transposed(weights, gradient, layer_weights), None, None, None)

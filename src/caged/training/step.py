@@ -96,6 +96,8 @@ class RecordedSteps:
         except RuntimeError as error:  # something in it waits for the device or allocates outside the graph
             reason = str(error).splitlines()[0]
             log.warning("this step cannot be recorded as a CUDA graph (%s); it runs as plain calls, slower", reason)
+            for generator in self._generators.used_on_device():  # these still wait for the end of the recording
+                generator.graphsafe_set_state(generator.clone_state())
             before.restore()
             self._plain.optimizer.zero_grad(set_to_none=True)
 
