@@ -107,3 +107,54 @@ def top_k(users: np.ndarray, items: np.ndarray, seen: list[np.ndarray], k: int, 
         order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
         lists.append(np.take_along_axis(best, order, axis=1))
     return np.concatenate(lists)
+
+
+class PairAutoencoder(torch.nn.Module):
+    """CAGED's estimator with three hidden layers, as its paper writes it: encoder and decoder of concatenated rows."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        wide, linear, tanh = 2 * width, torch.nn.Linear, torch.nn.Tanh()
+        self.encoder = torch.nn.Sequential(
+            linear(wide, wide), tanh, linear(wide, 2 * wide), tanh, linear(2 * wide, wide)
+        )
+        self.mean, self.log_variance = linear(wide, width), linear(wide, width)
+        self.decoder = torch.nn.Sequential(
+            linear(wide, wide), tanh, linear(wide, 2 * wide), tanh, linear(2 * wide, wide), tanh, linear(wide, width)
+        )
+
+    def forward(self, x: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Squared error and KL of each pair of a neighbour x and a centre c."""
+        hidden = self.encoder(torch.cat([x, c], dim=1))
+        mean, log_variance = self.mean(hidden), self.log_variance(hidden)
+        z = mean + torch.randn_like(mean) * torch.exp(log_variance / 2)
+        found = self.decoder(torch.cat([z, c], dim=1))
+        kl = (mean.pow(2) + log_variance.exp() - log_variance - 1).sum(1) / 2
+        return (x - found).pow(2).sum(1), kl
+
+
+def update_weights(
+    model: PairAutoencoder,
+    optimizer: torch.optim.Optimizer,
+    vectors: tuple[torch.Tensor, torch.Tensor],
+    edges: tuple[torch.Tensor, torch.Tensor],
+    weights: tuple[torch.Tensor, torch.Tensor],
+    batch_size: int,
+    eps: float,
+) -> None:
+    """One update of CAGED: a pass over the edges in both directions, scores of all of them, a moving average in place.
+
+    `vectors` and `edges` are (users, items), `weights` those of the messages to users and to items.
+    """
+    sides = [(vectors[1], edges[1], vectors[0], edges[0]), (vectors[0], edges[0], vectors[1], edges[1])]
+    for batch in torch.randperm(len(edges[0]), device=edges[0].device).split(batch_size):
+        for neighbours, x, centres, c in sides:
+            error, kl = model(neighbours[x[batch]], centres[c[batch]])
+            optimizer.zero_grad()
+            (error.sum() + kl.sum()).backward()
+            optimizer.step()
+    with torch.no_grad():
+        for (neighbours, x, centres, c), weight in zip(sides, weights, strict=True):
+            parts = zip(x.split(batch_size), c.split(batch_size), strict=True)
+            error = torch.cat([model(neighbours[a], centres[b])[0] for a, b in parts])
+            weight.mul_(1 - eps).add_(eps * torch.exp(-error))

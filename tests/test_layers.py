@@ -29,7 +29,8 @@ ORDER = {
 }
 CORE = {"data", "graph", "models", "training", "evaluation"}
 CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
-GPU_ONLY = {"triton_kernels.py": {"triton"}}  # comes with CUDA builds of torch, imported only where there is a device
+# Triton comes with CUDA builds of torch, these are imported only where there is a device.
+GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_kernels.py": {"triton"}}
 ENTRY = "__init__"  # the public names; loaded on first use
 
 
@@ -95,7 +96,7 @@ def test_the_core_needs_few_packages(module: Path) -> None:
 
 def test_the_walker_sees_what_it_should() -> None:
     module = ROOT / "experiments" / "run.py"
-    assert {"caged.data", "caged.errors", "json", "pathlib", "torch"} <= imports_of(module)
+    assert {"caged.data", "caged.errors", "time", "pathlib", "torch"} <= imports_of(module)
     assert {"data", "errors", "evaluation", "training"} <= layers_in(imports_of(module))
     assert "training" not in allowed("evaluation")
     assert "evaluation" not in allowed("training")

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from caged.data import IdMap, Interactions, Split, split
     from caged.data.source import dataset
     from caged.errors import CagedError
+    from caged.experiments.compare import compare
     from caged.experiments.estimators import (
+        APDA,
         CAGED,
         EASE,
+        GALORE,
         IPS,
         MACR,
         AdjNorm,
+        AdvDrop,
         ItemKNN,
         LightGCN,
         LightGCNBCE,
@@ -34,12 +38,17 @@ if TYPE_CHECKING:
         Reg,
         load,
     )
+    from caged.report.audit import Audit, audit
 
 _HOME = {
+    "APDA": "caged.experiments.estimators",
     "AdjNorm": "caged.experiments.estimators",
+    "AdvDrop": "caged.experiments.estimators",
+    "Audit": "caged.report.audit",
     "CAGED": "caged.experiments.estimators",
     "CagedError": "caged.errors",
     "EASE": "caged.experiments.estimators",
+    "GALORE": "caged.experiments.estimators",
     "IPS": "caged.experiments.estimators",
     "IdMap": "caged.data",
     "Interactions": "caged.data",
@@ -51,17 +60,23 @@ _HOME = {
     "Recommender": "caged.experiments.estimators",
     "Reg": "caged.experiments.estimators",
     "Split": "caged.data",
+    "audit": "caged.report.audit",
+    "compare": "caged.experiments.compare",
     "dataset": "caged.data.source",
     "load": "caged.experiments.estimators",
     "split": "caged.data",
 }
 
 __all__ = [
+    "APDA",
     "CAGED",
     "EASE",
+    "GALORE",
     "IPS",
     "MACR",
     "AdjNorm",
+    "AdvDrop",
+    "Audit",
     "CagedError",
     "IdMap",
     "Interactions",
@@ -73,6 +88,8 @@ __all__ = [
     "Reg",
     "Split",
     "__version__",
+    "audit",
+    "compare",
     "dataset",
     "load",
     "split",

@@ -12,6 +12,7 @@ from caged.errors import RunError
 from caged.evaluation.topk import top_k
 from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
 from caged.models.base import DotScorer, Vectors
+from caged.models.caged_estimator import Network, elbo
 
 reference = clone.reference()
 LOG = generated(Shape(80, 60, 900))
@@ -59,6 +60,43 @@ def test_training_on_it_lowers_the_loss():
     triples = reference.sample_epoch([part.tolist() for part in SEEN], 60, 900, seed=3)
     losses = [reference.train_steps(model, optimizer, triples, 300, 1e-4) for _ in range(4)]
     assert losses[-1] < losses[0]
+
+
+def test_the_literal_autoencoder_has_the_terms_of_the_estimator():
+    """With z at its mean, which a variance of zero gives: the clamp at -10 leaves sigma = 0.007."""
+    network = Network(8, 3, torch.device("cpu"), torch.Generator().manual_seed(0))
+    literal = reference.PairAutoencoder(8)
+    pairs = zip(
+        [*network.encoder, network.mean, network.log_variance, *network.decoder, network.output],
+        [layer for layer in literal.modules() if isinstance(layer, torch.nn.Linear)],
+        strict=True,
+    )
+    x, c = torch.randn(2, 50, 8, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        network.log_variance.weight.zero_()
+        network.log_variance.bias.fill_(-10.0)
+        for mine, theirs in pairs:
+            theirs.weight.copy_(mine.weight)
+            theirs.bias.copy_(mine.bias)
+        hidden = network.from_neighbour(x) + network.from_centre(c)
+        ours = elbo(network, x, hidden, network.condition(c), None, averaged=False)
+        recon, kl = literal(x, c)
+    torch.testing.assert_close(recon, ours.recon, rtol=0.02, atol=0)
+    torch.testing.assert_close(kl, ours.kl)
+
+
+def test_a_literal_update_moves_the_weights_of_both_directions():
+    model = reference.PairAutoencoder(8)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    vectors = tuple(torch.randn(rows, 8, generator=torch.Generator().manual_seed(0)) for rows in (80, 60))
+    edges = tuple(torch.tensor(part) for part in (LOG.users, LOG.items))
+    weights = (torch.ones(len(LOG)), torch.ones(len(LOG)))
+    before = [values.detach().clone() for values in model.parameters()]
+    reference.update_weights(model, optimizer, vectors, edges, weights, 200, 0.25)
+    assert all(not torch.equal(old, new) for old, new in zip(before, model.parameters(), strict=True))
+    for values in weights:
+        assert ((values >= 0.75) & (values <= 1.0)).all()
+    assert not torch.equal(*weights)
 
 
 def test_generated_graphs_have_exactly_the_stated_size():

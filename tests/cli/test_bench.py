@@ -23,6 +23,7 @@ PROMISED = {
     "evaluation/ml-1m/k256",
     "evaluation/1m-x-1m/k64",
     "sampling/ml-1m",
+    "update/ml-1m/k256",
 }
 
 
@@ -46,6 +47,7 @@ def test_json_is_a_list_with_the_promised_fields(written):
         "step",
         "epoch",
         "evaluation",
+        "update",
     }
     for result in results:
         assert result["ratio"] == pytest.approx(result["reference_s"] / result["ours_s"])
@@ -61,6 +63,17 @@ def test_extrapolated_numbers_are_labelled(written):
     epoch = next(result for result in results if result["name"].startswith("epoch/"))
     assert epoch["steps"] == 2
     assert epoch["extrapolated_from_steps"] == {"ours": 2, "reference": 1}
+
+
+def test_an_update_says_what_its_parts_take_and_of_how_many_edges(written):
+    results, _ = written
+    update = next(result for result in results if result["name"] == "update/tiny/k8")
+    assert set(update["parts_s"]) == {"training", "scoring", "blend", "diagnostics"}
+    assert 0 < sum(update["parts_s"].values()) < 3 * update["ours_s"]
+    assert update["extrapolated_from_share"] == 2048 / 4000
+    assert update["interactions"] == 4000
+    assert update["flops"] == 736 * 4000 * 8**2
+    assert update["estimator_precision"] == "float32"
 
 
 def test_the_record_says_where_it_comes_from(written):
@@ -84,6 +97,7 @@ def test_the_table_has_a_row_per_result_and_number_of_threads():
     ("options", "sentence"),
     [
         (["--only", "propagations"], "no benchmark matches 'propagations'"),
+        (["--only", "tiny,nothing-like-it"], "no benchmark matches 'nothing-like-it'"),
         (["--only", "tiny", "--threads", "0"], "threads is 0"),
         (["--only", "tiny", "--device", "tpu"], "unknown device 'tpu'"),
     ],

@@ -101,7 +101,7 @@ def test_show_prints_every_parameter(name: str) -> None:
     assert [option["name"] for option in printed["method"]] == [info.name for info in describe(METHODS[name].config)]
     for info in describe(METHODS[name].config):
         [line] = [line for line in outcome.out.splitlines() if line.startswith(f"method.{info.name} ")]
-        assert str(info.default) in line
+        assert ("none" if info.default is None else str(info.default)) in line
         assert info.help in line
         assert info.source in line
 

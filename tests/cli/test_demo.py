@@ -10,7 +10,7 @@ import pytest
 
 import caged.cli.demo as command
 from caged.data.simulate import MarketConfig
-from caged.experiments.demo import run_demo
+from caged.experiments.demo import METHODS, run_demo
 from tests.cli.invoke import caged, contents
 from tests.report.demos import DEMO
 from tests.report.test_page import check_page
@@ -36,11 +36,21 @@ def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(command, "run_demo", partial(run_demo, config=TINY))
     outcome = caged("demo", "--out", tmp_path / "shown", "--seed", "3", "--device", "cpu")
     assert outcome.code == 0, outcome.err
-    assert set(contents(tmp_path / "shown")) == FILES
+    pages = {f"audit-{method}.html" for method in METHODS}
+    assert set(contents(tmp_path / "shown")) == FILES | pages
+    for page in pages:
+        check_page((tmp_path / "shown" / page).read_text(encoding="utf-8"))
+        assert f'<a href="{page}">' in (tmp_path / "shown" / "report.html").read_text(encoding="utf-8")
     numbers = json.loads((tmp_path / "shown" / "demo.json").read_text())
     assert numbers["market"]["seed"] == 3
     assert [row["method"] for row in numbers["rows"]] == ["mostpop", "lightgcn", "ips", "caged"]
     assert f"{numbers['rows'][1]['oracle']['recall@20']:.4f}" in outcome.out
+    recalls = {row["method"]: row["oracle"]["recall@20"] for row in numbers["rows"]}
+    assert [found["method"] for found in numbers["differences"]] == ["mostpop", "ips", "caged"]
+    for found in numbers["differences"]:
+        assert found["mean"] == pytest.approx(recalls[found["method"]] - recalls["lightgcn"])
+        assert found["low"] <= found["mean"] <= found["high"]
+        assert f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]" in outcome.out
     for sentence in numbers["sentences"]:
         assert sentence in outcome.out
     assert "simulated 10 rounds" in outcome.err
@@ -72,7 +82,7 @@ def test_a_second_run_replaces_the_two_files_and_nothing_else(tmp_path: Path, un
 def test_the_table_is_plain_text_in_a_pipe(tmp_path: Path, untrained: list[int]) -> None:
     lines = caged("demo", cwd=tmp_path).out.splitlines()
     assert any(
-        line.split() == ["LightGCN", "0.4000", "0.0400", "0.0550", "0.0055", "0.5100", "0.1234"] for line in lines
+        line.split() == ["LightGCN", "0.4000", "0.0400", "0.0550", "-", "0.0055", "0.5100", "0.1234"] for line in lines
     )
 
 

@@ -117,7 +117,7 @@ def test_every_value_to_search_is_allowed(name: str) -> None:
             assert getattr(build(config, {info.name: value}, "method"), info.name) == value
 
 
-@pytest.mark.parametrize("name", ["adjnorm", "reg", "ips", "macr", "itemknn", "ease"])
+@pytest.mark.parametrize("name", ["adjnorm", "reg", "ips", "macr", "advdrop", "apda", "itemknn", "ease"])
 def test_baselines_declare_a_search_space(name: str) -> None:
     options = json.loads(caged("methods", "show", name, "--json").out)["method"]
     assert any(len(info["search"]) > 1 for info in options)

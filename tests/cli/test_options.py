@@ -151,9 +151,11 @@ ELSEWHERE = {
     "--threads": "test_device_and_threads_are_kept",
     "--out": "test_run_folder.test_the_default_folder_is_named_after_data_method_and_seed",
     "--resume": "experiments.test_resume",
+    "--init": "experiments.test_init",
     "--record": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
     "--variant": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
     "--save-weights": "test_plot.test_weights_before_during_and_after",
+    "--no-report": "test_audit.test_the_numbers_of_a_run_are_those_of_its_audit",
     "--json": "test_run_folder.test_json_output_is_what_the_folder_holds",
     "--verbose": "test_bad_input.test_verbose_adds_the_traceback",
 }

@@ -124,7 +124,7 @@ def test_per_user_table_has_a_row_per_user_and_a_column_per_metric():
     world = toy_world()
     report = measure(world.lists, world.reference, ks=(3,))
     table = per_user_table(report, IdMap.of([f"u{u}" for u in range(6)]))
-    assert table.column_names == ["user_id", *report.per_user]
+    assert table.column_names == ["user_id", "user_group", *report.per_user]
     assert table["user_id"].to_pylist() == ["u0", "u1", "u2", "u3", "u4", "u5"]
     assert table["recall@3"].to_pylist()[2:] == [0.5, 0.5, 0.0, 2 / 3]
     assert math.isnan(table["recall@3"].to_pylist()[1])

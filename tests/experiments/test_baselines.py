@@ -18,6 +18,8 @@ BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
     "IPS": ("ips", {"eta": 0.5, **TINY}),
     "MACR": ("macr", {"c_candidates": (0.0, 1.0), **TINY}),
     "LightGCNBCE": ("lightgcn_bce", TINY),
+    "AdvDrop": ("advdrop", {"interval": 2, "adv_steps": 3, **TINY}),
+    "APDA": ("apda", {"rho": 0.2, "dropout": "edge", **TINY}),
     "ItemKNN": ("itemknn", {"neighbours": 5, "weighting": "bm25"}),
     "EASE": ("ease", {"ridge": 10.0}),
 }

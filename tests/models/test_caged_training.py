@@ -9,13 +9,14 @@ import pytest
 import torch
 
 from caged.errors import TrainingError
+from caged.experiments.artefact import save_model
 from caged.files import json_ready
 from caged.graph import BipartiteGraph, degree_weights
-from caged.models import METHODS
+from caged.models import METHODS, State
 from caged.models.caged import CAGED, CAGEDConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
-from caged.training import Interrupted, Loop, TrainConfig
+from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
 from tests.models.logs import skewed
 from tests.models.test_caged import SMALL, Recorder, prepared, update, weights_of
 
@@ -85,6 +86,23 @@ def test_a_state_comes_back_whole_and_in_place():
     assert torch.equal(method.scorer().vectors.users, other.scorer().vectors.users)
 
 
+def test_what_is_kept_for_serving_holds_no_estimator_and_gives_the_same_scores(tmp_path):
+    method = prepared(GRAPH, eps=0.3)
+    update(method, 2)
+    save_model(tmp_path, "caged", method, {})
+    stored = load_checkpoint(tmp_path)
+    assert set(stored.tensors) == {"users", "items", "to_user", "to_item"}
+    other = prepared(GRAPH, seed=9, eps=0.3)
+    fresh = other.state().clone()
+    other.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
+    for mine, theirs in zip(other.scorer().vectors, method.scorer().vectors, strict=True):
+        assert torch.equal(mine, theirs)
+    assert other.updates == 2
+    assert torch.equal(other.state().tensors["estimator.output.weight"], fresh.tensors["estimator.output.weight"])
+    other.load_serving_state(fresh)  # files of earlier versions hold the whole state
+    assert torch.equal(other.state().tensors["users"], fresh.tensors["users"])
+
+
 # ---------------------------------------------------------------- without=two_stage
 
 
@@ -149,7 +167,7 @@ def test_diagnostics_of_an_update():
     json.dumps(json_ready(log), allow_nan=False)
     assert set(log) == {"update", "training", "operator_norm", "to_user", "to_item", "update_seconds"}
     assert set(log["training"]) == {"recon", "kl"}
-    assert set(log["update_seconds"]) == {"training", "scoring", "diagnostics"}
+    assert set(log["update_seconds"]) == {"training", "scoring", "blend", "diagnostics"}
     for side in ("to_user", "to_item"):
         found = log[side]
         assert set(found) == {

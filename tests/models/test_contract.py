@@ -68,6 +68,19 @@ class TestEveryMethod:
         assert torch.equal(other.scorer()(everyone), method.scorer()(everyone))
         json.dumps(method.state().scalars)
 
+    def test_the_serving_state_restores_the_scores(self, name):
+        """Without anything that only training needs; and a whole state does as well."""
+        log = skewed()
+        method = fitted(name, log)
+        known = METHODS[name]
+        everyone = torch.arange(log.user_count)
+        assert method.serving_state().tensors.keys() <= method.state().tensors.keys()
+        for kept in (method.serving_state(), method.state()):
+            other = known.method(small(known.config))
+            other.prepare(BipartiteGraph.from_interactions(log), Generators(99))
+            other.load_serving_state(kept.clone())
+            assert torch.equal(other.scorer()(everyone), method.scorer()(everyone))
+
     def test_serving_vectors_reproduce_the_scores(self, name):
         log = skewed()
         scorer = fitted(name, log).scorer()

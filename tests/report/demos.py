@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from caged.experiments.demo import Demo, Row
+from caged.experiments.demo import Demo, Difference, Row
 
 MARKET: dict[str, Any] = {
     "parameters": {
@@ -40,6 +40,7 @@ def row(method: str, natural: float, oracle: float, preference: float, first_buc
 DEMO = Demo(
     market=MARKET,
     rows=[row("mostpop", 0.16, 0.0164, 0.16, first_bucket=1.0), row("lightgcn", 0.40, 0.055, 0.51)],
+    differences=[Difference("mostpop", -0.0386, -0.041, -0.036)],
     best_true_preference=0.88,
     training_mass_by_bucket=[0.55, *[0.05] * 9],
     echo=[{"round": last, "gini": 0.2 + last / 50, "gini_random": 0.07} for last in (5, 10, 15)],
@@ -55,3 +56,10 @@ def with_debiased(natural: float, preference: float) -> Demo:
 def with_top_fifth(log: float, appeal: float) -> Demo:
     market = {**MARKET, "top_fifth_share": {"log": log, "exposure": log, "true_appeal": appeal}}
     return replace(DEMO, market=market)
+
+
+def with_caged(mean: float, low: float | None, high: float | None) -> Demo:
+    found = Difference("caged", mean, low, high)
+    return replace(
+        DEMO, rows=[*DEMO.rows, row("caged", 0.4, 0.055 + mean, 0.5)], differences=[*DEMO.differences, found]
+    )

@@ -7,7 +7,7 @@ import pytest
 
 from caged.experiments.demo import Demo
 from caged.report.demo_page import comparison, demo_html, random_recall, sentences
-from tests.report.demos import DEMO, row, with_debiased, with_top_fifth
+from tests.report.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
 from tests.report.test_page import check_page
 
 
@@ -84,6 +84,30 @@ def test_a_debiased_method_gets_what_it_deserves(natural: float, preference: flo
     assert words in truth(with_debiased(natural, preference))
 
 
+@pytest.mark.parametrize(
+    ("difference", "verdict", "number"),
+    [
+        ((0.002, 0.0005, 0.0035), "finds more of what people truly like than", "+0.0020 [+0.0005, +0.0035]"),
+        ((-0.002, -0.0035, -0.0005), "finds less of what people truly like than", "-0.0020 [-0.0035, -0.0005]"),
+        ((0.001, -0.0005, 0.0025), "cannot be told from", "+0.0010 [-0.0005, +0.0025]"),
+        ((0.001, None, None), "'s oracle recall@20 differs from that of", "+0.0010"),
+    ],
+)
+def test_caged_is_judged_by_the_truth_whatever_comes_out(
+    difference: tuple[float, float | None, float | None], verdict: str, number: str
+) -> None:
+    demo = with_caged(*difference)
+    assert len(sentences(demo)) == 4
+    sentence = sentences(demo)[3]
+    assert sentence.startswith("CAGED")
+    assert f"{verdict} LightGCN" in sentence
+    assert number in sentence
+    assert comparison(demo).rows[2][4] == number
+    page = demo_html(demo, "caged demo")
+    check_page(page)
+    assert sentence.replace("'", "&#39;") in page
+
+
 def test_other_choices_of_methods() -> None:
     only = replace(DEMO, rows=[row("lightgcn", 0.4, 0.055, 0.5)])
     assert "LightGCN finds" in judges(only)
@@ -102,15 +126,16 @@ def test_the_table_has_every_number() -> None:
         "natural recall@20",
         "natural niche",
         "oracle recall@20",
+        "against LightGCN",
         "oracle niche",
         "true preference@20",
         "tail share@20",
     ]
     assert all(column.meaning for column in table.columns[1:])
     assert table.rows == [
-        ["Most popular", "0.1600", "0.0160", "0.0164", "0.0016", "0.1600", "0.1234"],
-        ["LightGCN", "0.4000", "0.0400", "0.0550", "0.0055", "0.5100", "0.1234"],
-        ["best possible", "-", "-", "-", "-", "0.8800", "-"],
+        ["Most popular", "0.1600", "0.0160", "0.0164", "-0.0386 [-0.0410, -0.0360]", "0.0016", "0.1600", "0.1234"],
+        ["LightGCN", "0.4000", "0.0400", "0.0550", "-", "0.0055", "0.5100", "0.1234"],
+        ["best possible", "-", "-", "-", "-", "-", "0.8800", "-"],
     ]
 
 

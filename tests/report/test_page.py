@@ -80,7 +80,8 @@ def check_page(page: str) -> Walker:
     assert headings[0] == 1
     assert headings.count(1) == 1
     assert all(later <= earlier + 1 for earlier, later in pairwise(headings))
-    assert len(walker.of("figure")) == len(walker.of("details"))
+    folded = [attributes for attributes in walker.of("div") if attributes.get("class") == "fold"]
+    assert len(walker.of("figure")) + len(folded) == len(walker.of("details"))
     assert len(walker.of("table")) == len(walker.of("caption"))
     return walker
 

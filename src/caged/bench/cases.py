@@ -27,6 +27,7 @@ from caged.bench.setting import (
 )
 from caged.bench.timing import Measurement
 from caged.bench.training_cases import epoch, method_epoch, step
+from caged.bench.update_case import update
 from caged.evaluation.topk import Ranker
 from caged.graph import BipartiteGraph, Sampler, Tables, chosen_backend, degree_weights, propagate, uniform_layers
 from caged.models import METHODS
@@ -250,6 +251,8 @@ def _cases() -> Iterator[Case]:
     yield Case("epoch/ml-1m/k64", partial(epoch, "ml-1m", 64, 3), one_thread=True)
     yield Case("epoch/ml-1m/k256", partial(epoch, "ml-1m", 256, 2), rounds=3)  # the CAGED paper's depth and width
     yield Case("epoch/tiny/k8", partial(epoch, "tiny", 8, 2))
+    yield Case("update/ml-1m/k256", partial(update, "ml-1m", 256), rounds=3)
+    yield Case("update/tiny/k8", partial(update, "tiny", 8), rounds=3)
     yield Case("evaluation/ml-1m/k256", partial(evaluation, "ml-1m", 256))
     yield Case("evaluation/tiny/k8", partial(evaluation, "tiny", 8))
     yield Case("evaluation/1m-x-1m/k64", large_evaluation, rounds=1)

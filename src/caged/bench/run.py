@@ -26,7 +26,10 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure. `only` is a pattern with * and ?, or a part of a name; `threads` None: as the target asks."""
+    """What to measure.
+
+    `only` are patterns with * and ? or parts of names, divided by commas; `threads` None: as the target asks.
+    """
 
     only: str | None = None
     device: str = "auto"
@@ -38,26 +41,36 @@ def select(only: str | None) -> list[Case]:
     known = cases()
     if only is None:
         return [case for name, case in known.items() if "/tiny" not in name]
-    chosen = [case for name, case in known.items() if fnmatch.fnmatch(name, only) or only in name]
-    if not chosen:
-        raise ConfigError(f"no benchmark matches '{only}'; known: {', '.join(known)}{suggestion(only, known)}")
-    return chosen
+    chosen: dict[str, Case] = {}
+    for pattern in only.split(","):
+        found = {name: case for name, case in known.items() if fnmatch.fnmatch(name, pattern) or pattern in name}
+        if not found:
+            raise ConfigError(
+                f"no benchmark matches '{pattern}'; known: {', '.join(known)}{suggestion(pattern, known)}"
+            )
+        chosen |= found
+    return list(chosen.values())
 
 
-def run(request: Request, started: Callable[[str], None] = lambda name: None) -> list[Result]:
-    """Measure; `started` hears the name of each benchmark before it runs."""
+def run(
+    request: Request,
+    started: Callable[[str], None] = lambda name: None,
+    measured: Callable[[list[Result]], None] = lambda results: None,
+) -> list[Result]:
+    """Measure; `started` hears the name of each benchmark before it runs, `measured` all results so far after it."""
     if request.threads is not None and request.threads < 1:
         raise ConfigError(f"threads is {request.threads}; it must be at least 1, leave it out for the usual ones")
     chosen = select(request.only)
     device = resolve_device(request.device)
     reference()  # missing? better now than after minutes
     bench = _Bench(device, request.threads, request.quick)
-    results = []
+    results: list[Result] = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Ss]parse.*", category=UserWarning)  # of torch.sparse
         for case in chosen:
             started(case.name)
             results.append(bench(case))
+            measured(results)
     return results
 
 

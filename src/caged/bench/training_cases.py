@@ -40,7 +40,7 @@ class _Training:
         self.graph = BipartiteGraph.from_interactions(log.train, setting.device)
         self.generators = Generators(1, setting.device)
         method.prepare(self.graph, self.generators)
-        stage = method.stages()[0]
+        stage = method.stages()[-1]  # galore: fine-tuning; its first stage is LightGCN
         self.sampler = Sampler(self.graph, BATCH, stage.sampler or "interaction")
         self.context = EpochContext(stage.name, 1, self.sampler.steps, None)
         on_gpu = setting.device.type == "cuda"

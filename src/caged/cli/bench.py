@@ -14,7 +14,9 @@ from caged.files import write_json
 
 
 def bench(
-    only: Annotated[str | None, typer.Option(help="Only these: part of a name, or a pattern such as 'step/*'.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="Only these: parts of names or patterns such as 'step/*', by commas.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     threads: Annotated[
         int | None, typer.Option(help="CPU threads [default: one where the target is for one, then all cores].")
@@ -38,10 +40,15 @@ def bench(
     from caged.bench import Request, record, run  # heavy, and no other command needs it
 
     request = Request(only, device, threads, quick)
-    results = run(request, started=lambda name: say(f"measuring {name}"))
+    command = shlex.join(["caged", *sys.argv[1:]])
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(out, record(results, request, shlex.join(["caged", *sys.argv[1:]])))
+
+    def keep(results: list[dict[str, Any]]) -> None:
+        if out is not None:  # after each benchmark, so that whatever ends this early loses little
+            write_json(out, record(results, request, command))
+
+    results = run(request, started=lambda name: say(f"measuring {name}"), measured=keep)
     if as_json:
         print_json(results)
         return

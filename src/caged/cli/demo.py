@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +14,11 @@ import typer
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.data.simulate import MarketConfig
 from caged.errors import RunError
+from caged.experiments.audit_result import AuditResult
 from caged.experiments.demo import Demo, run_demo
 from caged.experiments.environment import resolve_device, set_threads, versions
 from caged.files import write_json, write_text
+from caged.report.audit_page import audit_html
 from caged.report.demo_page import comparison, demo_html, sentences
 from caged.report.page import require_templates
 
@@ -24,9 +26,9 @@ PAGE, NUMBERS = "report.html", "demo.json"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help=f"Folder for {PAGE} and {NUMBERS}; a second run replaces them.")] = Path(
-        "demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help=f"Folder for {PAGE}, {NUMBERS} and a page per method; a second run replaces them.")
+    ] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the market and of training.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     threads: Annotated[
@@ -51,11 +53,15 @@ def demo(
     set_threads(threads)
     require_templates()
     _prepare(out)
-    shown = run_demo(seed=seed, device=device, say=say)
+    audits: dict[str, AuditResult] = {}
+    shown = run_demo(seed=seed, device=device, say=say, audited=audits.__setitem__)
     command = shlex.join(["caged", *sys.argv[1:]])
     numbers = {**asdict(shown), "sentences": sentences(shown), "command": command, "versions": versions()}
     write_json(out / NUMBERS, numbers)
-    write_text(out / PAGE, demo_html(shown, command))
+    pages = {method: f"audit-{method}.html" for method in audits}
+    for method, audit in audits.items():
+        write_text(out / pages[method], audit_html(replace(audit, command=command)))
+    write_text(out / PAGE, demo_html(shown, command, pages))
     _report(shown, numbers, as_json=as_json)
     say(f"the page: {out / PAGE}, the numbers: {out / NUMBERS}")
 

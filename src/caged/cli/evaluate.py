@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +17,11 @@ from caged.errors import ConfigError, unknown
 from caged.experiments.artefact import load_artefact
 from caged.experiments.environment import resolve_device
 from caged.experiments.run import evaluate_part, load_data_of, warnings_of
+from caged.experiments.run_audit import audit_run
 from caged.experiments.spec import EvalConfig
+from caged.files import write_text
+from caged.report.audit_page import audit_html
+from caged.report.page import require_templates
 
 
 def evaluate(
@@ -24,16 +30,25 @@ def evaluate(
     part: Annotated[
         str, typer.Option(help="test, valid, or a further test of the dataset (yelp2018-ood: test_ood).")
     ] = "test",
+    html: Annotated[Path | None, typer.Option(help="Write the page of this evaluation to this file.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Evaluate a finished run again, for example at other list lengths.
+    """Evaluate a finished run again, for example at other list lengths, or on another part.
 
     The data of the run is read again and checked against its fingerprint.
 
-    Example: caged evaluate runs/first -k 5,10,20
+    Examples:
+
+      caged evaluate runs/first -k 5,10,20
+
+      caged evaluate runs/first --part valid --html valid.html
     """
+    if html is not None:
+        require_templates()
+        if html.is_dir() or not html.parent.is_dir():
+            raise ConfigError(f"cannot write --html {html}; name a file in a folder that exists")
     spec, data = load_data_of(run)
     named = {**data.split.parts, **data.extra_tests}
     del named["train"]
@@ -46,7 +61,18 @@ def evaluate(
     if k is not None:
         spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), "k": k}, "eval"))
     where = resolve_device(device)
-    report = evaluate_part(load_artefact(run, where).method, data.split, named[part], spec, where).report
+    model = load_artefact(run, where).method
+    evaluation = evaluate_part(model, data.split, named[part], spec, where)
+    report = evaluation.report
+
+    if html is not None:
+        # What stands beside the test on the page: the further tests that come with the dataset.
+        others = data.extra_tests if part == "test" else {}
+        further = {name: evaluate_part(model, data.split, other, spec, where) for name, other in others.items()}
+        command = shlex.join(["caged", *sys.argv[1:]])
+        audited = audit_run(run, spec, data, evaluation, part=part, further=further, command=command)
+        write_text(html, audit_html(audited))
+        say(f"page: {html}")
     if as_json:
         print_json(
             {"protocol": spec.protocol, "part": part, "metrics": report.metrics, "users": report.users_per_metric}

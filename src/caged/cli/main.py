@@ -13,7 +13,9 @@ import typer
 from caged._version import __version__
 from caged.cli import data as data_commands
 from caged.cli import methods, plot, results
+from caged.cli.audit import audit
 from caged.cli.bench import bench
+from caged.cli.compare import compare_command
 from caged.cli.demo import demo
 from caged.cli.evaluate import evaluate
 from caged.cli.explain import explain_command
@@ -52,6 +54,8 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(recommend)
 app.command("explain")(explain_command)
+app.command()(audit)
+app.command("compare")(compare_command)
 app.command()(demo)
 app.command()(bench)
 app.add_typer(data_commands.app, name="data")

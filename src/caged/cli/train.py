@@ -12,13 +12,18 @@ import typer
 from caged.cli.metrics_table import print_metrics
 from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
-from caged.errors import ConfigError
+from caged.errors import CagedError, ConfigError
 from caged.experiments.run import Recording, RunResult, read_spec, resume, start, warnings_of
+from caged.experiments.run_audit import audit_run
 from caged.experiments.spec import ExperimentSpec, resolve
+from caged.files import write_text
+from caged.report.audit_page import audit_html
+from caged.report.page import templates_are_there
 from caged.training import Interrupted
 
+REPORT = "report.html"
 # What may be said together with --resume: how to report, not what to run.
-WITH_RESUME = ("resume_", "record", "variant", "as_json", "verbose")
+WITH_RESUME = ("resume_", "record", "variant", "no_report", "as_json", "verbose")
 
 
 def train(
@@ -45,6 +50,10 @@ def train(
     resume_: Annotated[
         Path | None, typer.Option("--resume", help="Go on with the run in this folder; takes no other options.")
     ] = None,
+    init: Annotated[
+        Path | None,
+        typer.Option(help="Finished lightgcn run on the same split that stands for the first stage (galore)."),
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Also keep the result as a small JSON below this folder.")] = None,
     variant: Annotated[str | None, typer.Option(help="Name of a variant of the method, for --record.")] = None,
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
@@ -59,6 +68,7 @@ def train(
     save_weights: Annotated[
         bool, typer.Option("--save-weights", help="Keep edge weights before, during and after, for caged plot iip.")
     ] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help=f"Leave the page ({REPORT}) out.")] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -72,6 +82,8 @@ def train(
       caged train --data log.csv --method lightgcn --out runs/first
 
       caged train --data ml-1m-caged --method lightgcn --preset movie --set train.epochs=50
+
+      caged train --data log.csv --method galore --init runs/first --out runs/galore
 
       caged train --resume runs/first
     """
@@ -113,13 +125,29 @@ def train(
                     command=command,
                     recording=recording,
                     save_weights=save_weights,
+                    init=init,
                     observers=(bar,),
                     stop_requested=stop,
                 )
     except Interrupted:
         say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
         sys.exit(INTERRUPTED)
+    if not no_report:
+        _write_page(result, spec, folder)
     _report(result, spec, folder, as_json=as_json)
+
+
+def _write_page(result: RunResult, spec: ExperimentSpec, folder: Path) -> None:
+    """The audit of the run; the run is finished and stays so, whatever happens to its page."""
+    if not templates_are_there():
+        say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged[report]'")
+        return
+    command = result.run["command"]
+    try:
+        audited = audit_run(folder, spec, result.data, result.evaluation, further=result.further, command=command)
+        write_text(folder / REPORT, audit_html(audited))
+    except CagedError as error:
+        say(f"note: {REPORT} is left out: {error}")
 
 
 def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: bool) -> None:

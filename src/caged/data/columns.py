@@ -144,6 +144,8 @@ class Column:
         )
 
     def reject_missing(self) -> None:
+        if self.values.null_count == 0 and not self.is_text:
+            return
         missing = self.values.is_null()
         if self.is_text:
             missing = pc.or_(missing, pc.fill_null(pc.equal(self.values, ""), True))
@@ -212,6 +214,35 @@ def ratings_of(column: Column) -> Array:
     numbers = values.to_numpy(zero_copy_only=False)
     column.reject(~np.isfinite(numbers), "is {}", "ratings must be finite numbers, remove or repair these rows")
     return np.array(numbers)
+
+
+def scores_of(column: Column) -> Array:
+    """Scores of recommendations: any number but NaN; float32 stays float32."""
+    if column.values.null_count:
+        missing = _mask(column.values.is_null())
+        column.reject(missing, "is empty", "scores must be numbers, remove or repair these rows")
+    values = _parsed(column, pa.float64(), "a number") if column.is_text else column.values
+    if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        raise column.wrong_type("numbers")
+    narrow = pa.types.is_float32(values.type) or pa.types.is_float16(values.type)
+    numbers = values.cast(pa.float32() if narrow else pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    column.reject(np.isnan(numbers), "is {}", "scores must be numbers, remove or repair these rows")
+    return np.asarray(numbers)
+
+
+def ranks_of(column: Column) -> Array:
+    """Ranks of recommendations, int32: whole numbers of at least 0."""
+    column.reject_missing()
+    values = _parsed(column, pa.float64(), "a number") if column.is_text else column.values
+    if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
+        raise column.wrong_type("whole numbers")
+    numbers, whole = _whole_numbers(values) if pa.types.is_floating(values.type) else (values.to_numpy(), True)
+    column.reject(
+        np.logical_not(whole & (numbers >= 0) & (numbers < 2**31)),
+        "is {}",
+        "ranks must be whole numbers from 1, the best first, repair these rows",
+    )
+    return np.asarray(numbers.astype(np.int32))
 
 
 def timestamps_of(column: Column) -> Array:

@@ -19,6 +19,9 @@ from caged.errors import DataError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+SPARSEST = 8  # a table from identifier to row may be this many times as long as there are identifiers
+FEW = 1 << 20
+
 
 @dataclass(frozen=True, eq=False)
 class IdMap:
@@ -47,6 +50,8 @@ class IdMap:
     def union(cls, maps: Iterable[IdMap]) -> IdMap:
         """All identifiers of several maps; integers become strings only if some map holds strings."""
         arrays = [ids.values for ids in maps]
+        if arrays and all(array.equals(arrays[0]) for array in arrays[1:]):
+            return cls(arrays[0])
         if len({array.type for array in arrays}) > 1:
             arrays = [array.cast(pa.large_string()) for array in arrays]
         return cls(_sorted_distinct(pa.concat_arrays(arrays)))
@@ -64,20 +69,36 @@ class IdMap:
         return bool(pa.types.is_integer(self.values.type))
 
     @cached_property
-    def _identity(self) -> bool:
-        """Whether identifier == row number for all rows, which makes every lookup free."""
-        return self.are_integers and np.array_equal(self.values.to_numpy(), np.arange(len(self.values)))
+    def _direct(self) -> Array | None:
+        """Identifier -> row as an array (-1 in gaps), where the identifiers are integers without large gaps."""
+        known = self.values.to_numpy()
+        if known[0] < 0 or known[-1] >= SPARSEST * len(known) + FEW:
+            return None
+        rows = np.full(int(known[-1]) + 1, -1, dtype=np.int32)
+        rows[known] = np.arange(len(known), dtype=np.int32)
+        return rows
 
     def rows(self, ids: Any) -> Array:
         """Row numbers (int64) of external identifiers; -1 where unknown."""
         wanted = _as_ids(ids)
-        if self._identity and pa.types.is_integer(wanted.type):
-            rows = wanted.to_numpy()
-            return np.where((rows >= 0) & (rows < len(self)), rows, -1)
+        if self.are_integers and pa.types.is_integer(wanted.type):
+            return self._rows_of_integers(wanted.to_numpy())
         if wanted.type != self.values.type:
             wanted = _matched_type(wanted, self.values.type)
         found = pc.index_in(wanted, value_set=self.values)
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def _rows_of_integers(self, wanted: Array) -> Array:
+        if len(self) == 0:
+            return np.full(len(wanted), -1, dtype=np.int64)
+        if self._direct is not None:
+            if len(wanted) == 0 or (wanted.min() >= 0 and wanted.max() < len(self._direct)):
+                return self._direct[wanted].astype(np.int64)
+            inside = (wanted >= 0) & (wanted < len(self._direct))
+            return np.where(inside, self._direct[np.where(inside, wanted, 0)], -1).astype(np.int64)
+        known = self.values.to_numpy()
+        position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where(known[position] == wanted, position, -1)
 
     def external(self, rows: Array) -> pa.Array:
         """External identifiers of row numbers."""
@@ -85,6 +106,9 @@ class IdMap:
 
 
 def _sorted_distinct(ids: pa.Array) -> pa.Array:
+    if pa.types.is_integer(ids.type):
+        ascending = np.sort(ids.to_numpy())
+        return pa.array(ascending[np.diff(ascending, prepend=ascending[:1] - 1) != 0])
     distinct = pc.unique(ids)
     return distinct.take(pc.sort_indices(distinct))  # Arrow compares strings by their UTF-8 bytes
 

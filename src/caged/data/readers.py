@@ -125,12 +125,17 @@ def read_frame(
     """From a frame with the Arrow C stream interface (pandas >= 2.2, polars, pyarrow, ...); options as `read_log`."""
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     where = "the frame"
-    table = _arrow_table(frame)
-    table = table.select(columns.find(table.column_names, where))
-    log = _interactions(table, columns, min_rating, where)
+    log = read_frame_part(frame, columns=columns, min_rating=min_rating)
     log = _dense_enough(log, min_user_interactions, min_item_interactions, where)
     validate_log(log, where)
     return log
+
+
+def read_frame_part(frame: Any, *, columns: Columns, min_rating: float | None = None) -> Interactions:
+    """A frame of a larger whole: like `read_frame`, but a single user or item is fine."""
+    table = arrow_table(frame)
+    table = table.select(columns.find(table.column_names, "the frame"))
+    return _interactions(table, columns, min_rating, "the frame")
 
 
 def validate_log(log: Interactions, where: str = "the log") -> None:
@@ -163,7 +168,8 @@ def reader_for(path: Path) -> Reader:
     return READERS[suffix]
 
 
-def _arrow_table(frame: Any) -> pa.Table:
+def arrow_table(frame: Any) -> pa.Table:
+    """The whole of any frame with the Arrow C stream interface."""
     if not hasattr(frame, "__arrow_c_stream__"):
         raise DataError(
             f"{type(frame).__module__}.{type(frame).__name__} is no frame with the Arrow C stream interface; "

@@ -145,7 +145,10 @@ def list_lengths(items: Array, k: int) -> Array:
     >>> list_lengths(np.array([[0, 2, 3], [1, -1, -1]]), 2).tolist()
     [2, 1]
     """
-    return np.asarray(np.count_nonzero(items[:, :k] >= 0, axis=1))
+    top = items[:, :k]
+    if top.size and top[:, -1].min() >= 0:  # padding is on the right, so all lists are full
+        return np.full(len(top), top.shape[1])
+    return np.asarray(np.count_nonzero(top >= 0, axis=1))
 
 
 def listed_pairs(items: Array, k: int) -> tuple[Array, Array]:
@@ -154,7 +157,11 @@ def listed_pairs(items: Array, k: int) -> tuple[Array, Array]:
     >>> [part.tolist() for part in listed_pairs(np.array([[0, 2, 3], [1, -1, -1]]), 2)]
     [[0, 0, 1], [0, 2, 1]]
     """
-    rows, columns = np.nonzero(items[:, :k] >= 0)
+    top = items[:, :k]
+    listed = top >= 0
+    if listed.all():
+        return np.repeat(np.arange(len(top)), top.shape[1]), top.ravel()
+    rows, columns = np.nonzero(listed)
     return rows, items[rows, columns]
 
 
@@ -169,8 +176,8 @@ def label_counts(rows: Array, labels: Array, count: int, label_count: int) -> Ar
 
 
 def _list_sum(items: Array, values: Array, k: int) -> Array:
-    padded = np.append(values, np.zeros(1, dtype=values.dtype))  # the padding index -1 picks this last zero
-    return np.asarray(padded[items[:, :k]].sum(axis=1))
+    padded = np.append(values.astype(np.float64), 0.0)  # the padding index -1 picks this last zero
+    return np.asarray(np.einsum("ij->i", padded.take(items[:, :k])))  # over rows this short, faster than `sum`
 
 
 def _list_mean(items: Array, values: Array, k: int) -> Array:

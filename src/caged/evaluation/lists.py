@@ -71,6 +71,15 @@ class Lists:
             padded_scores[row, column] = scores[order]
         return cls(listed.astype(np.int64), padded, padded_scores)
 
+    def block(self, start: int, stop: int, width: int) -> Array:
+        """The padded items of the users in these places of `users`, at most `width` of each."""
+        return self.items[start:stop, :width]
+
+    def chosen(self, users: Array) -> Lists:
+        """The lists of some of the users (rows, ascending)."""
+        places = np.searchsorted(self.users, users)
+        return Lists(self.users[places], self.items[places])
+
     def flat(self) -> FlatLists:
         """The inverse of `from_flat`."""
         row, column = np.nonzero(self.items != PADDING)
@@ -87,3 +96,45 @@ class Lists:
     @cached_property
     def lengths(self) -> Array:
         return np.asarray(np.count_nonzero(self.items != PADDING, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class PackedLists:
+    """Many lists without padding: those of `users[n]` are `items[offsets[n]:offsets[n + 1]]`, best first.
+
+    For more lists than a padded table should hold; items of a list are distinct, which whoever makes one has to see to.
+
+    >>> PackedLists(np.array([2, 4]), np.array([0, 1, 3]), np.array([3, 7, 0])).block(0, 2, 2).tolist()
+    [[3, -1], [7, 0]]
+    """
+
+    users: Array  # int64 (n,), ascending
+    offsets: Array  # int64 (n + 1,)
+    items: Array  # int32
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    @property
+    def lengths(self) -> Array:
+        return np.diff(self.offsets)
+
+    def block(self, start: int, stop: int, width: int) -> Array:
+        """The padded items of the users in these places of `users`, at most `width` of each."""
+        offsets = self.offsets[start : stop + 1]
+        lengths = np.diff(offsets)
+        longest = int(lengths.max(initial=0))
+        items = self.items[offsets[0] : offsets[-1]]
+        if len(items) == longest * len(lengths):
+            return items.reshape(len(lengths), longest)[:, :width]
+        padded = np.full((len(lengths), longest), PADDING, dtype=self.items.dtype)
+        padded[np.arange(longest) < lengths[:, None]] = items
+        return padded[:, :width]
+
+    def chosen(self, users: Array) -> Lists:
+        """The lists of some of the users (rows, ascending)."""
+        places = np.searchsorted(self.users, users)
+        lengths = self.lengths[places]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        items = self.items[np.repeat(self.offsets[places], lengths) + within]
+        return Lists.from_flat(np.repeat(users, lengths), items)

@@ -1,24 +1,43 @@
-"""`measure`: lists and a reference in, every metric out, per user first and the mean last."""
+"""`measure`: lists and a reference in, every metric out, per user first and the mean last.
+
+Users are measured in blocks, so that memory does not grow with them; what the metrics need of a block are sums over
+its users (`estimates`) and how often each item was shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from caged.data.ids import Array
-from caged.data.popularity import BUCKETS
 from caged.errors import ConfigError, DataError, unknown
-from caged.evaluation import bias, exposure, ranking
-from caged.evaluation.keys import METRICS, MetricKey, list_width, metric_keys
-from caged.evaluation.lists import PADDING, Lists
-from caged.evaluation.reference import Reference, find
+from caged.evaluation import exposure
+from caged.evaluation.aligned import Aligned
+from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
+from caged.evaluation.keys import MetricKey, list_width, metric_keys
+from caged.evaluation.lists import PADDING, Lists, PackedLists
+from caged.evaluation.parallel import in_order
+from caged.evaluation.reference import Reference
 
 Missing = Literal["zero", "skip"]
-_NEVER = np.iinfo(np.int64).max - 1  # the position of a relevant item that is not in the list
+Key = TypeVar("Key")
+BLOCK_PLACES = 1 << 18  # list places that are measured at a time
+
+
+class Moments(NamedTuple):
+    """Of what the users add to a key (see `estimates`): sums, and sums of products."""
+
+    sums: Array  # (m,)
+    products: Array  # (m, m)
+
+    @property
+    def users(self) -> int:
+        """How many are behind the value."""
+        return int(self.sums[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +46,8 @@ class Report:
 
     `users` are the rows that have a list or a relevant item, ascending; the arrays of `per_user`, `sums` and
     `user_group` have one entry for each. Undefined values are NaN. `sums` holds the numerators and denominators of the
-    pooled metrics, so that these can be computed again for any selection of the users.
+    pooled metrics, so that these can be computed again for any selection of the users. Above the `per_user_limit` of
+    `measure` there are no `per_user` and no `sums`; `moments` then hold what intervals need.
     """
 
     users: Array
@@ -37,35 +57,48 @@ class Report:
     sums: dict[str, Array]
     counts: dict[str, int]
     user_group: Array  # int8, an index into USER_GROUPS or -1
+    exposures: dict[int, Array] = field(default_factory=dict)  # k -> number of lists with the item in their first k
+    bucket_mass: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # training interactions per bucket
+    moments: dict[str, Moments] = field(default_factory=dict)
+
+    def per_user_of(self, key: MetricKey) -> Array:
+        return self.per_user[str(key)]
+
+    def sum_of(self, name: str) -> Array:
+        return self.sums[name]
 
 
 def measure(
-    lists: Lists,
+    lists: Lists | PackedLists,
     reference: Reference,
     ks: Sequence[int] = (20,),
     *,
     metrics: Sequence[str] | None = None,
     missing: Missing = "zero",
+    per_user_limit: int | None = None,
 ) -> Report:
     """Every metric at each of `ks`, or only the keys in `metrics` (such as `recall@20/niche`; `ks` is then not read).
 
     A user with relevant items and without a list counts as an empty list (accuracy 0) or, with `missing="skip"`, is
-    left out; `counts["users_relevant_without_list"]` is their number either way.
+    left out; `counts["users_relevant_without_list"]` is their number either way. The report keeps the values of every
+    user, unless there are more than `per_user_limit`.
     """
     if missing not in ("zero", "skip"):
         raise ConfigError(unknown("treatment of missing lists", missing, ("zero", "skip")))
     keys = _requested(ks, metrics)
-    aligned = _Aligned.of(lists, reference, list_width(keys), missing)
-    values = {str(key): _aggregate(aligned, key) for key in keys}
-    return Report(
-        users=aligned.users,
-        metrics={key: value for key, (value, _) in values.items()},
-        users_per_metric={key: users for key, (_, users) in values.items()},
-        per_user={str(key): per_user for key, per_user in aligned.computed.items()},
-        sums=aligned.sums,
-        counts=_counts(lists, reference, sorted({key.k for key in keys})),
-        user_group=reference.user_groups.label[aligned.users],
-    )
+    _check_rows(lists, reference)
+    users = _users_of(lists, reference, missing)
+    kept = per_user_limit is None or len(users) <= per_user_limit
+    tally = _Tally(keys, reference, keep_per_user=kept)
+    width = min(list_width(keys), int(lists.lengths.max(initial=0)))
+
+    def measured(rows: Array) -> _Measured:
+        # As NumPy wants its indices; else each of the many look-ups would convert them again.
+        return tally.measured(Aligned(reference, rows, _padded(lists, rows, width).astype(np.intp)))
+
+    for _, block in in_order(measured, _blocks(users, width)):
+        tally.add(block)
+    return tally.report(users, _counts(lists, reference, sorted({key.k for key in keys})))
 
 
 def _requested(ks: Sequence[int], metrics: Sequence[str] | None) -> list[MetricKey]:
@@ -76,7 +109,18 @@ def _requested(ks: Sequence[int], metrics: Sequence[str] | None) -> list[MetricK
     return metric_keys(dict.fromkeys(ks))
 
 
-def _counts(lists: Lists, reference: Reference, ks: Sequence[int]) -> dict[str, int]:
+def _check_rows(lists: Lists | PackedLists, reference: Reference) -> None:
+    if len(lists) and lists.users[-1] >= reference.user_count:
+        raise DataError(
+            f"lists name user row {lists.users[-1]}; the reference has the rows 0..{reference.user_count - 1}"
+        )
+    if lists.items.size and lists.items.max() >= reference.item_count:
+        raise DataError(
+            f"lists name item row {lists.items.max()}; the catalogue has the rows 0..{reference.item_count - 1}"
+        )
+
+
+def _counts(lists: Lists | PackedLists, reference: Reference, ks: Sequence[int]) -> dict[str, int]:
     lengths = lists.lengths
     listed = lists.users[lengths > 0]
     both = int(np.count_nonzero(reference.relevant_counts[None][listed]))
@@ -89,238 +133,162 @@ def _counts(lists: Lists, reference: Reference, ks: Sequence[int]) -> dict[str, 
     }
 
 
-# -------------------------------------------------------------------- lists beside the reference
+# -------------------------------------------------------------------- blocks of users
+
+
+def _users_of(lists: Lists | PackedLists, reference: Reference, missing: Missing) -> Array:
+    listed = lists.users[lists.lengths > 0]
+    if missing == "skip":
+        return listed
+    reported = reference.relevant_counts[None] > 0
+    reported[listed] = True
+    return np.flatnonzero(reported)
+
+
+def _blocks(users: Array, width: int) -> Iterator[Array]:
+    """Some thousands at a time; at least one block, be it empty."""
+    size = max(1, BLOCK_PLACES // max(width, 1))
+    for start in range(0, max(len(users), 1), size):
+        yield users[start : start + size]
+
+
+def _padded(lists: Lists | PackedLists, users: Array, width: int) -> Array:
+    """The lists of these users, padding throughout for those that have none."""
+    if len(users) == 0:
+        return np.empty((0, width), dtype=lists.items.dtype)
+    start, stop = (int(place) for place in np.searchsorted(lists.users, [users[0], users[-1] + 1]))
+    items, listed = lists.block(start, stop, width), lists.users[start:stop]
+    if items.shape == (len(users), width):  # then these are the users: both are ascending, and one holds the other
+        return items
+    has_list = (items[:, :1] != PADDING).any(axis=1)
+    padded = np.full((len(users), width), PADDING, dtype=items.dtype)
+    padded[np.searchsorted(users, listed[has_list]), : items.shape[1]] = items[has_list]
+    return padded
+
+
+# -------------------------------------------------------------------- sums over blocks
 
 
 @dataclass(eq=False)
-class _Aligned:
-    """One row per user of the report, with what several metrics share; nothing is computed before it is asked for."""
+class _Block:
+    """One block in the words of `estimates`."""
 
-    reference: Reference
-    users: Array
-    items: Array  # (n, width), -1 throughout for a user without a list
-    computed: dict[MetricKey, Array] = field(default_factory=dict)
-    sums: dict[str, Array] = field(default_factory=dict)
-    exposures: dict[int, Array] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, lists: Lists, reference: Reference, width: int, missing: Missing) -> _Aligned:
-        _check_rows(lists, reference)
-        kept = lists.lengths > 0
-        listed, items = lists.users[kept], lists.items[kept, :width]
-        if missing == "skip":
-            return cls(reference, listed, items)
-        reported = reference.relevant_counts[None] > 0
-        reported[listed] = True
-        users = np.flatnonzero(reported)
-        if len(users) > len(listed):
-            padded = np.full((len(users), items.shape[1]), PADDING, dtype=items.dtype)
-            padded[np.searchsorted(users, listed)] = items
-            items = padded
-        return cls(reference, users, items)
+    aligned: Aligned
 
     @cached_property
-    def keys(self) -> Array:
-        """user * N + item per place; meaningless on padding."""
-        return self.users[:, None] * np.int64(max(self.reference.item_count, 1)) + self.items
+    def user_group(self) -> Array:
+        return self.aligned.reference.user_groups.label[self.aligned.users]
 
-    @cached_property
-    def listed(self) -> Array:
-        return np.asarray(self.items != PADDING)
+    def per_user_of(self, key: MetricKey) -> Array:
+        return self.aligned.per_user(key.name, key.k, key.item_group)
 
-    @cached_property
-    def has_list(self) -> Array:
-        return bias.list_lengths(self.items, 1) > 0
-
-    @cached_property
-    def found(self) -> Array:
-        """Per place the index of the pair among the relevant ones, or -1."""
-        return np.where(self.listed, find(self.reference.relevant_keys, self.keys), -1)
-
-    @cached_property
-    def hits(self) -> dict[str | None, Array]:
-        hit = self.found >= 0
-        popular = hit & self.reference.item_groups.popular[self.items]
-        return {None: hit, "popular": popular, "niche": hit & ~popular}
-
-    @cached_property
-    def relevant(self) -> dict[str | None, Array]:
-        return {group: counts[self.users] for group, counts in self.reference.relevant_counts.items()}
-
-    @cached_property
-    def unseen(self) -> Array:
-        return self.listed & (find(self.reference.seen_keys, self.keys) < 0)
-
-    @cached_property
-    def relevant_pairs(self) -> tuple[Array, Array, Array]:
-        """(row of the user, degree of the item, position in the list) of every relevant pair of the report."""
-        part = self.reference.relevant
-        if part is None or len(part) == 0:
-            nothing = np.zeros(0, dtype=np.int64)
-            return nothing, nothing, nothing
-        position = np.full(len(part), _NEVER, dtype=np.int64)
-        row, column = np.nonzero(self.found >= 0)
-        position[self.found[row, column]] = column + 1
-        owner = find(self.users, part.users)
-        kept = owner >= 0
-        return owner[kept], self.reference.item_groups.degrees[part.items[kept]], position[kept]
-
-    def per_user(self, name: str, k: int, group: str | None = None) -> Array:
-        key = MetricKey(name, k, group)
-        if key not in self.computed:
-            if name in _ACCURACY:
-                self.computed[key] = _ACCURACY[name](self.hits[group], self.relevant[group], k)
-            else:
-                self.computed[key] = _OF_LISTS[name](self, k)
-        return self.computed[key]
-
-    def summed(self, name: str, compute: Callable[[], Array]) -> Array:
-        if name not in self.sums:
-            self.sums[name] = compute()
-        return self.sums[name]
-
-    def exposed(self, k: int) -> Array:
-        if k not in self.exposures:
-            self.exposures[k] = exposure.exposure(self.items, self.reference.item_count, k)
-        return self.exposures[k]
-
-    def in_user_group(self, group: str | None) -> Array:
-        if group is None:
-            return np.ones(len(self.users), dtype=bool)
-        return self.reference.user_groups.member(group)[self.users]
+    def sum_of(self, name: str) -> Array:
+        return self.aligned.summed(name)
 
 
-def _check_rows(lists: Lists, reference: Reference) -> None:
-    if len(lists) and lists.users[-1] >= reference.user_count:
-        raise DataError(
-            f"lists name user row {lists.users[-1]}; the reference has the rows 0..{reference.user_count - 1}"
-        )
-    if lists.items.size and lists.items.max() >= reference.item_count:
-        raise DataError(
-            f"lists name item row {lists.items.max()}; the catalogue has the rows 0..{reference.item_count - 1}"
+class _Measured(NamedTuple):
+    """What is left of a block."""
+
+    moments: dict[MetricKey, Moments]
+    exposures: dict[int, Array]
+    listed_users: int
+    per_user: dict[MetricKey, Array]
+    sums: dict[str, Array]
+
+
+class _Tally:
+    """Sums for each key, how often items were shown, and perhaps values per user, of all blocks so far."""
+
+    def __init__(self, keys: Sequence[MetricKey], reference: Reference, *, keep_per_user: bool) -> None:
+        self.keys, self.reference, self.keep_per_user = keys, reference, keep_per_user
+        self.estimates: dict[MetricKey, Estimate] = {
+            key: estimate_of(key, _bucket_mass(reference, key)) for key in keys if key.name not in WITHOUT_INTERVAL
+        }
+        self.moments: dict[MetricKey, Moments] = {}
+        self.exposures: dict[int, Array] = {}
+        self.listed_users = 0
+        self.per_user: list[dict[MetricKey, Array]] = []
+        self.sums: list[dict[str, Array]] = []
+
+    def measured(self, aligned: Aligned) -> _Measured:
+        """Everything about one block; changes nothing, so that blocks can be measured at the same time."""
+        block = _Block(aligned)
+        moments = {
+            key: moments_of(estimate, block, with_products=not self.keep_per_user)
+            for key, estimate in self.estimates.items()
+        }
+        ks = dict.fromkeys(key.k for key in self.keys if key.name in WITHOUT_INTERVAL)
+        kept = (aligned.computed, aligned.sums) if self.keep_per_user else ({}, {})
+        return _Measured(moments, {k: aligned.exposed(k) for k in ks}, int(aligned.has_list.sum()), *kept)
+
+    def add(self, block: _Measured) -> None:
+        for key, moments in block.moments.items():
+            self.moments[key] = _added(self.moments[key], moments) if key in self.moments else moments
+        for k, shown in block.exposures.items():
+            self.exposures[k] = self.exposures[k] + shown if k in self.exposures else shown
+        self.listed_users += block.listed_users
+        self.per_user.append(block.per_user)
+        self.sums.append(block.sums)
+
+    def report(self, users: Array, counts: dict[str, int]) -> Report:
+        values = {str(key): self._value(key) for key in self.keys}
+        return Report(
+            users=users,
+            metrics={key: value for key, (value, _) in values.items()},
+            users_per_metric={key: count for key, (_, count) in values.items()},
+            per_user={str(key): rows for key, rows in _joined(self.per_user).items()},
+            sums=_joined(self.sums),
+            counts=counts,
+            user_group=self.reference.user_groups.label[users],
+            exposures=self.exposures,
+            bucket_mass=self.reference.item_groups.bucket_mass,
+            moments={} if self.keep_per_user else {str(key): moments for key, moments in self.moments.items()},
         )
 
+    def _value(self, key: MetricKey) -> tuple[float, int]:
+        """The value and the number of users behind it."""
+        if key.name in WITHOUT_INTERVAL:
+            members = None if key.group is None else self.reference.item_groups.member(key.group)
+            return _OVER_CATALOGUE[key.name](self.exposures[key.k], members), self.listed_users
+        moments = self.moments[key]
+        return float(self.estimates[key].value(moments.sums)), moments.users
 
-# -------------------------------------------------------------------- the metrics by name
 
-_ACCURACY: dict[str, Callable[[Array, Array, int], Array]] = {
-    "recall": ranking.recall,
-    "precision": ranking.precision,
-    "hit": ranking.hit,
-    "mrr": ranking.mrr,
-    "map": ranking.average_precision,
-    "ndcg": ranking.ndcg,
-    "ndcg_hits100": ranking.ndcg_hits100,
+_OVER_CATALOGUE: dict[str, Callable[[Array, Array | None], float]] = {
+    "coverage": exposure.coverage,
+    "gini": lambda exposed, _: exposure.gini(exposed),
+    "entropy": lambda exposed, _: exposure.entropy(exposed),
 }
 
 
-def _popularity_lift(aligned: _Aligned, k: int) -> Array:
-    return bias.popularity_lift(aligned.per_user("arp", k), _profile_popularity(aligned))
+def moments_of(estimate: Estimate, users: _Block | Report, *, with_products: bool = True) -> Moments:
+    parts = columns_of(estimate, users)
+    sums = np.array([float(part.sum()) for part in parts])  # one by one: NumPy adds long columns pairwise, tables not
+    if not with_products:
+        return Moments(sums, np.zeros((0, 0)))
+    if len(parts) == 2:  # a mean: values that are 0 where undefined, and which are defined
+        return Moments(sums, np.array([[np.square(parts[0]).sum(), sums[0]], [sums[0], sums[1]]]))
+    table = np.stack(parts, dtype=np.float64)
+    # Not a matrix product: blocks are measured on several threads, and BLAS would start its own in each of them.
+    return Moments(sums, np.einsum("in,jn->ij", table, table))
 
 
-def _upd(aligned: _Aligned, k: int) -> Array:
-    listed = bias.list_sections(aligned.items, aligned.reference.item_groups.section, k)
-    return bias.upd(aligned.reference.profile_sections[aligned.users], listed)
+def columns_of(estimate: Estimate, users: _Block | Report) -> list[Array]:
+    """What each user adds, one array per sum."""
+    parts = estimate.parts(users)
+    return [column for part in parts for column in (part.T if part.ndim == 2 else [part])]
 
 
-def _profile_popularity(aligned: _Aligned) -> Array:
-    return aligned.summed("profile_popularity", lambda: aligned.reference.profile_popularity[aligned.users])
+def _added(a: Moments, b: Moments) -> Moments:
+    return Moments(a.sums + b.sums, a.products + b.products)
 
 
-_OF_LISTS: dict[str, Callable[[_Aligned, int], Array]] = {
-    "arp": lambda at, k: bias.arp(at.items, at.reference.item_groups.degrees, k),
-    "popularity_lift": _popularity_lift,
-    "tail_share": lambda at, k: bias.tail_share(at.items, at.reference.item_groups.niche, k),
-    "aclt": lambda at, k: bias.aclt(at.items, at.reference.item_groups.niche, k),
-    "novelty": lambda at, k: bias.novelty(at.items, at.reference.item_groups.degrees, at.reference.trained_users, k),
-    "upd": _upd,
-    "pru": lambda at, k: bias.pru(*at.relevant_pairs, len(at.users), k),
-}
-
-Aggregate = tuple[float, int]  # the value and the number of users behind it
+def _bucket_mass(reference: Reference, key: MetricKey) -> Array:
+    """Only where a key needs it, since it takes the degrees of all items."""
+    return reference.item_groups.bucket_mass if key.name == "exposure_kl" else np.zeros(0, dtype=np.int64)
 
 
-def _delta_gap(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    chosen = aligned.in_user_group(key.group)
-    listed, profile = aligned.per_user("arp", key.k)[chosen], _profile_popularity(aligned)[chosen]
-    return bias.delta_gap(listed, profile), int(np.count_nonzero(~np.isnan(listed) & ~np.isnan(profile)))
-
-
-def _over_catalogue(
-    compute: Callable[[Array, Array | None], float],
-) -> Callable[[_Aligned, MetricKey], Aggregate]:
-    def aggregate(aligned: _Aligned, key: MetricKey) -> Aggregate:
-        members = None if key.group is None else aligned.reference.item_groups.member(key.group)
-        return compute(aligned.exposed(key.k), members), int(aligned.has_list.sum())
-
-    return aggregate
-
-
-def _exposure_kl(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    groups = aligned.reference.item_groups
-
-    def by_bucket() -> Array:
-        rows, items = bias.listed_pairs(aligned.items, key.k)
-        return bias.label_counts(rows, groups.bucket[items], len(aligned.users), BUCKETS)
-
-    exposed = aligned.summed(f"bucket_exposure@{key.k}", by_bucket).sum(axis=0)
-    return exposure.exposure_kl(exposed, groups.bucket_mass), int(aligned.has_list.sum())
-
-
-def _exposure_rate(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    group = key.group
-    assert group is not None  # MetricKey.parse and metric_keys give this metric by group only
-    members = aligned.reference.item_groups.member(group)
-
-    def listed_unseen() -> Array:
-        counted = aligned.unseen & members[aligned.items]
-        return np.asarray(np.count_nonzero(counted[:, : key.k], axis=1))
-
-    def eligible() -> Array:
-        return aligned.reference.eligible_counts[group][aligned.users] * aligned.has_list
-
-    listed = aligned.summed(f"listed_unseen@{key.k}/{group}", listed_unseen)
-    pairs = aligned.summed(f"eligible/{group}", eligible)
-    return exposure.exposure_rate(listed, pairs), int(aligned.has_list.sum())
-
-
-def _pooled_recall(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    found = aligned.summed(
-        f"hits@{key.k}/{key.group}",
-        lambda: np.count_nonzero(aligned.hits[key.group][:, : key.k], axis=1),
-    )
-    relevant = aligned.summed(f"relevant/{key.group}", lambda: aligned.relevant[key.group])
-    return exposure.pooled_recall(found, relevant), int(np.count_nonzero(relevant))
-
-
-def _pop_rsp(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    popular, users = _exposure_rate(aligned, MetricKey("exposure_rate", key.k, "popular"))
-    niche, _ = _exposure_rate(aligned, MetricKey("exposure_rate", key.k, "niche"))
-    return exposure.pop_rsp(popular, niche), users
-
-
-def _pop_reo(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    popular, _ = _pooled_recall(aligned, MetricKey("pooled_recall", key.k, "popular"))
-    niche, _ = _pooled_recall(aligned, MetricKey("pooled_recall", key.k, "niche"))
-    return exposure.pop_reo(popular, niche), int(np.count_nonzero(aligned.relevant[None]))
-
-
-_OF_CATALOGUE: dict[str, Callable[[_Aligned, MetricKey], Aggregate]] = {
-    "delta_gap": _delta_gap,
-    "coverage": _over_catalogue(exposure.coverage),
-    "gini": _over_catalogue(lambda exposed, _: exposure.gini(exposed)),
-    "entropy": _over_catalogue(lambda exposed, _: exposure.entropy(exposed)),
-    "exposure_kl": _exposure_kl,
-    "exposure_rate": _exposure_rate,
-    "pop_rsp": _pop_rsp,
-    "pooled_recall": _pooled_recall,
-    "pop_reo": _pop_reo,
-}
-
-
-def _aggregate(aligned: _Aligned, key: MetricKey) -> Aggregate:
-    if METRICS[key.name].kind == "catalogue":
-        return _OF_CATALOGUE[key.name](aligned, key)
-    values = aligned.per_user(key.name, key.k, key.item_group)
-    values = values[aligned.in_user_group(key.user_group) & ~np.isnan(values)]
-    return (float(values.mean()) if len(values) else float("nan")), len(values)
+def _joined(blocks: Sequence[dict[Key, Array]]) -> dict[Key, Array]:
+    if len(blocks) == 1:
+        return blocks[0]
+    return {key: np.concatenate([block[key] for block in blocks]) for key in (blocks[0] if blocks else {})}

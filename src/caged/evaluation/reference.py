@@ -71,6 +71,14 @@ class Reference:
         keys = np.sort(np.concatenate((self.train.keys, self.valid.keys)), kind="stable")
         return keys[np.diff(keys, prepend=-1) > 0]
 
+    def were_seen(self, users: Array, items: Array) -> Array:
+        """Which pairs are in train or valid; users ascending."""
+        if len(users) == 0:
+            return np.zeros(0, dtype=bool)
+        width = np.int64(max(self.item_count, 1))
+        start, stop = np.searchsorted(self.seen_keys, [users[0] * width, (users[-1] + 1) * width])
+        return np.asarray(find(self.seen_keys[start:stop], users * width + items) >= 0)
+
     @cached_property
     def relevant_keys(self) -> Array:
         return np.zeros(0, dtype=np.int64) if self.relevant is None else self.relevant.keys

@@ -5,14 +5,29 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from caged.data.ids import IdMap
+from caged.data.ids import Array, IdMap
+from caged.data.popularity import USER_GROUPS
 from caged.evaluation.lists import Lists
 from caged.evaluation.measure import Report
 
 
 def per_user_table(report: Report, user_ids: IdMap) -> pa.Table:
-    """`user_id` and one float64 column per per-user metric; NaN where a user has no value."""
-    return pa.table({"user_id": user_ids.external(report.users), **report.per_user})
+    """`user_id`, `user_group` (null without a profile) and one float64 column per per-user metric, NaN where a user
+    has no value."""
+    group = pa.DictionaryArray.from_arrays(
+        pa.array(report.user_group, mask=report.user_group < 0), pa.array(USER_GROUPS)
+    ).cast(pa.string())
+    return pa.table({"user_id": user_ids.external(report.users), "user_group": group, **report.per_user})
+
+
+def sums_table(report: Report, user_ids: IdMap) -> pa.Table:
+    """`user_id` and what each user adds to the pooled metrics, a column per sum; of tables (`bucket_exposure@k`) one
+    column per bucket, `bucket_exposure@k/0` and so on."""
+    columns: dict[str, Array] = {}
+    for name, values in report.sums.items():
+        columns |= {name: values} if values.ndim == 1 else {f"{name}/{n}": column for n, column in enumerate(values.T)}
+    mass = ",".join(str(count) for count in report.bucket_mass)  # the other half of `exposure_kl`
+    return pa.table({"user_id": user_ids.external(report.users), **columns}, metadata={"bucket_mass": mass})
 
 
 def recommendations_table(lists: Lists, user_ids: IdMap, item_ids: IdMap) -> pa.Table:

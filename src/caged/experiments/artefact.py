@@ -1,6 +1,6 @@
 """What is needed to recommend, and nothing more: the model, its identifiers, and what each user has seen.
 
-A folder with `checkpoint.json` (method and configuration), `model.safetensors` (the state of the method) and
+A folder with `checkpoint.json` (method and configuration), `model.safetensors` (what the method needs of its state) and
 `training_data.safetensors` (identifiers, training pairs, validation pairs). It is the `checkpoint/` of a finished run,
 and what `Recommender.save` writes.
 """
@@ -41,7 +41,7 @@ class Artefact:
 
 def save_model(folder: Path, name: str, method: Method[Any], progress: dict[str, Any]) -> None:
     """Store the trained method; the training states before it are dropped."""
-    state = method.state()
+    state = method.serving_state()
     meta = {
         "finished": True,
         "method": name,
@@ -83,7 +83,7 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     known = entry(stored.meta["method"])
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
-    method.load_state(State(stored.tensors, stored.meta["scalars"]))
+    method.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
     return Artefact(known.name, method, train, valid, device)
 
 

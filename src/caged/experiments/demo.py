@@ -28,14 +28,18 @@ from caged.data.simulate import (
     true_preference_at_k,
 )
 from caged.data.splits import Split, carve_validation
-from caged.evaluation.evaluate import evaluate
+from caged.evaluation.evaluate import Evaluation, evaluate
+from caged.evaluation.significance import paired_interval
+from caged.experiments.audit import audit_evaluation
+from caged.experiments.audit_result import AuditResult
 from caged.experiments.environment import resolve_device
 from caged.experiments.estimators import Recommender
 from caged.models import entry
 
 K = 20
 WINDOW = 5  # rounds per point of the echo plot; Gini of fewer counts is inflated
-METHODS = ("mostpop", "lightgcn", "ips", "caged")
+BASELINE = "lightgcn"
+METHODS = ("mostpop", BASELINE, "ips", "caged")
 # Backbone and training of the published measurements of this market; shared by all methods.
 BACKBONE = {"embedding_size": 64, "layers": 2, "l2": 1e-4}
 TRAINING = {"learning_rate": 5e-3, "batch_size": 2048, "epochs": 40, "patience": 10}
@@ -56,9 +60,20 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Oracle recall of a method less that of LightGCN, person by person: mean, and its 95% interval over people."""
+
+    method: str
+    mean: float
+    low: float | None  # None: there is no interval
+    high: float | None
+
+
+@dataclass(frozen=True)
 class Demo:
     market: dict[str, Any]  # Market.summary()
     rows: list[Row]
+    differences: list[Difference]  # to LightGCN; none where it was not trained
     best_true_preference: float
     training_mass_by_bucket: list[float]
     echo: list[dict[str, float]]  # per window of rounds: last round, Gini of exposure here and under exploration only
@@ -68,6 +83,9 @@ class Demo:
     def row(self, method: str) -> Row:
         return next(row for row in self.rows if row.method == method)
 
+    def difference(self, method: str) -> Difference | None:
+        return next((found for found in self.differences if found.method == method), None)
+
 
 def run_demo(
     *,
@@ -76,22 +94,28 @@ def run_demo(
     device: str = "auto",
     config: MarketConfig | None = None,
     say: Callable[[str], None] = lambda message: None,
+    audited: Callable[[str, AuditResult], None] = lambda method, audit: None,
 ) -> Demo:
+    """Simulate, train, judge; `audited` receives the audit of each method, natural test first, oracle beside it."""
     begun = time.perf_counter()
     market = simulate(replace(config or MarketConfig(), seed=seed))
     say(f"simulated {market.config.rounds} rounds: {market.train.num_rows:,} clicks by {market.users.num_rows:,} users")
     train, valid = _hold_out_explored(market.interactions("train"), seed)
     say(f"the epoch is chosen on {len(valid):,} held-out clicks from random exploration, not on the shop's own choice")
     groups = ItemGroups.from_degrees(train.item_degrees)
-    rows = []
+    rows, recalls = [], {}
     for name in methods:
-        rows.append(_judge(name, market, train, valid, groups, seed, device))
-        say(f"{name} trained and judged in {rows[-1].seconds:.0f} s")
+        row, natural, oracle = _judge(name, market, train, valid, groups, seed, device)
+        recalls[name] = oracle.report.per_user[f"recall@{K}"]
+        audited(name, _audit(name, market, train, valid, natural, oracle))
+        rows.append(row)
+        say(f"{name} trained and judged in {row.seconds:.0f} s")
     everyone = np.arange(train.user_count)
     seen = np.sort(np.concatenate([train.keys, valid.keys]))
     return Demo(
         market=market.summary(),
         rows=rows,
+        differences=_differences(recalls),
         best_true_preference=float(best_true_preference_at_k(everyone, K, market.world, seen).mean()),
         training_mass_by_bucket=_shares(train.item_degrees, groups),
         echo=_echo(market),
@@ -116,7 +140,8 @@ def _judge(
     groups: ItemGroups,
     seed: int,
     device: str,
-) -> Row:
+) -> tuple[Row, Evaluation, Evaluation]:
+    """The method trained and judged, and the two judgements."""
     begun = time.perf_counter()
     known = set(entry(name).config.__dataclass_fields__)
     backbone = {key: value for key, value in BACKBONE.items() if key in known}
@@ -133,7 +158,7 @@ def _judge(
     listed = lists.items[:, :K]
     preference = true_preference_at_k(listed, lists.users, market.world)
     exposure = np.bincount(listed[listed >= 0], minlength=train.item_count)
-    return Row(
+    row = Row(
         method=name,
         title=entry(name).title,
         natural=natural.report.metrics,
@@ -143,6 +168,29 @@ def _judge(
         best_epoch=watch.best,
         seconds=time.perf_counter() - begun,
     )
+    return row, natural, oracle
+
+
+def _audit(
+    name: str, market: Market, train: Interactions, valid: Interactions, natural: Evaluation, oracle: Evaluation
+) -> AuditResult:
+    parts = Split(train, valid, market.interactions("test_natural"), kind="demo")
+    further = {"oracle": (oracle, market.interactions("test_oracle"))}
+    return audit_evaluation(natural, parts, further=further, name=f"{name} in the simulated shop")
+
+
+def _differences(recalls: dict[str, Array]) -> list[Difference]:
+    """Every method against LightGCN, among the same people."""
+    if BASELINE not in recalls:
+        return []
+    base = recalls[BASELINE]
+    found = []
+    for name, values in recalls.items():
+        if name != BASELINE:
+            interval = paired_interval(base, values)
+            low, high = (None, None) if interval is None else (interval.low, interval.high)
+            found.append(Difference(name, float(np.nanmean(values - base)), low, high))
+    return found
 
 
 class _BestEpoch:

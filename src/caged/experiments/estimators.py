@@ -230,6 +230,18 @@ class LightGCNBCE(Recommender):
     method_name = "lightgcn_bce"
 
 
+class GALORE(Recommender):
+    method_name = "galore"
+
+
+class AdvDrop(Recommender):
+    method_name = "advdrop"
+
+
+class APDA(Recommender):
+    method_name = "apda"
+
+
 class ItemKNN(Recommender):
     method_name = "itemknn"
 

@@ -4,18 +4,18 @@ run.json               specification, versions, hardware, fingerprints, timings,
 history.jsonl          a line per epoch
 metrics.json           protocol and metrics of the test part
 per_user.parquet       the same per user
+sums.parquet           what each user adds to the pooled metrics
 recommendations.parquet  user_id, item_id, score, rank
 checkpoint/            see `training.checkpoint` and `experiments.artefact`
 weights/               only where asked for, see `experiments.saved_weights`
+init.safetensors       only with --init, see `experiments.initial`
 """
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,23 +28,23 @@ import torch
 from caged.data import Interactions, Split
 from caged.errors import CagedError, RunError
 from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
-from caged.evaluation.tables import per_user_table, recommendations_table
+from caged.evaluation.tables import per_user_table, recommendations_table, sums_table
 from caged.experiments import records
 from caged.experiments.artefact import save_model, save_training_data
 from caged.experiments.environment import hardware, resolve_device, set_threads, versions
+from caged.experiments.history import History
+from caged.experiments.initial import give_initial, load_initial
 from caged.experiments.loading import Loaded, load_data
 from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts
 from caged.experiments.saved_weights import FOLDER as WEIGHTS
 from caged.experiments.saved_weights import WeightsWatch, check_learns_weights
 from caged.experiments.spec import ExperimentSpec, deviations
 from caged.files import (
-    json_ready,
     make_output_folder,
     read_json,
     remove_leftovers,
     replacing,
     write_json,
-    write_text,
 )
 from caged.graph import BipartiteGraph, check_engine
 from caged.models import Method, State, entry
@@ -66,28 +66,17 @@ class Recording:
 @dataclass(frozen=True, eq=False)
 class RunResult:
     run: dict[str, Any]
-    metrics: dict[str, float]
+    data: Loaded
     evaluation: Evaluation
-    extra_tests: dict[str, dict[str, float]] = field(default_factory=dict)
+    further: dict[str, Evaluation] = field(default_factory=dict)  # on the further tests of the dataset
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        return self.evaluation.report.metrics
 
-class History:
-    """`history.jsonl`: appended per epoch, cut back to the checkpoint on resume."""
-
-    def __init__(self, path: Path, keep: int) -> None:
-        self.path = path
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        write_text(path, "".join(lines[:keep]))
-
-    def epoch(self, record: dict[str, Any]) -> None:
-        complete = self.path.stat().st_size
-        try:
-            with self.path.open("a", encoding="utf-8") as handle:
-                handle.write(json.dumps(json_ready(record), allow_nan=False) + "\n")
-        except OSError as error:
-            with suppress(OSError):
-                os.truncate(self.path, complete)  # no half of a line stays
-            raise RunError(f"could not write {self.path}: {error.strerror}; free space, then resume the run") from error
+    @property
+    def extra_tests(self) -> dict[str, dict[str, float]]:
+        return {name: other.report.metrics for name, other in self.further.items()}
 
 
 def start(
@@ -97,16 +86,21 @@ def start(
     command: str = "",
     recording: Recording | None = None,
     save_weights: bool = False,
+    init: Path | None = None,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
 ) -> RunResult:
-    """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written."""
+    """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written.
+
+    `init` is the folder of a run whose tables take the place of the method's first stage.
+    """
     if save_weights:
         check_learns_weights(spec.method)
     set_threads(spec.threads)
     device = resolve_device(spec.device)
     check_engine(spec.train.engine, device)
     data = load_data(spec)
+    initial = load_initial(init, read_run(init), read_spec(init), spec, data) if init is not None else None
     run: dict[str, Any] = {
         "format": FORMAT,
         "status": "running",
@@ -123,9 +117,12 @@ def start(
         "data_path": str(data.path.resolve()) if data.path == Path(spec.source) else None,
         "record": None,
         **({"save_weights": True} if save_weights else {}),
+        **({"init": initial.described} if initial else {}),
     }
     record = _record_of(run, recording)
     make_output_folder(folder)
+    if initial is not None:
+        initial.save(folder)
     return _execute(spec, data, run, folder, device, record, observers, stop_requested)
 
 
@@ -240,26 +237,27 @@ def _execute(
         if test is None:
             raise RunError("this split has no test part; give one, or use a log that can be split")
         evaluation = evaluate_part(method, data.split, test, spec, device)  # the one reading of the test part
-        extra = {
-            name: evaluate_part(method, data.split, relevant, spec, device).report.metrics
+        further = {
+            name: evaluate_part(method, data.split, relevant, spec, device)
             for name, relevant in data.extra_tests.items()
         }
         run["seconds"]["evaluate"] = time.perf_counter() - begun
-        status.metrics = _metrics_of(spec, evaluation, extra)
+        result = RunResult(run, data, evaluation, further)
+        status.metrics = _metrics_of(spec, result)
         _write_results(folder, spec, data.split, evaluation, status.metrics)
         run["status"] = "finished"
-    return RunResult(run, evaluation.report.metrics, evaluation, extra)
+    return result
 
 
-def _metrics_of(spec: ExperimentSpec, evaluation: Evaluation, extra: dict[str, dict[str, float]]) -> dict[str, Any]:
+def _metrics_of(spec: ExperimentSpec, result: RunResult) -> dict[str, Any]:
     """The content of `metrics.json`; further tests of a dataset stand beside the test part."""
-    report = evaluation.report
+    report = result.evaluation.report
     return {
         "protocol": spec.protocol,
         "metrics": report.metrics,
         "users": report.users_per_metric,
         "counts": report.counts,
-        **({"extra_tests": extra} if extra else {}),
+        **({"extra_tests": result.extra_tests} if result.further else {}),
     }
 
 
@@ -315,13 +313,15 @@ def _train(
     chosen = selection_parts(parts, protocol_named(spec.protocol))
     known = entry(spec.method)
     method = known.method(spec.config)
+    if "init" in run:
+        give_initial(method, folder)
     graph = BipartiteGraph.from_interactions(chosen.train, device, spec.train.engine)
     generators = Generators(spec.seed, device)
     checkpoints = folder / "checkpoint"
     stored = load_checkpoint(checkpoints)
     if stored is not None and stored.meta["finished"]:  # killed between training and evaluation
         method.prepare(graph, generators)
-        method.load_state(State(stored.tensors, stored.meta["scalars"]))
+        method.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
         run["training"] = _training_summary(spec, stored.meta["progress"])
         return method
     save_training_data(checkpoints, parts.train, parts.valid)
@@ -375,9 +375,11 @@ def _write_results(
     tables = {
         "recommendations.parquet": recommendations_table(evaluation.lists, user_ids, item_ids),
         "per_user.parquet": per_user_table(evaluation.report, user_ids),
+        "sums.parquet": sums_table(evaluation.report, user_ids),
     }
     for name, table in tables.items():
-        _write_parquet(folder / name, table.replace_schema_metadata({"protocol": spec.protocol}))
+        metadata = {**(table.schema.metadata or {}), "protocol": spec.protocol}
+        _write_parquet(folder / name, table.replace_schema_metadata(metadata))
     write_json(folder / "metrics.json", metrics)
 
 

@@ -10,7 +10,6 @@ import triton.language as tl
 # 1.2 times slower in float32, 1.3 to 1.8 times in bfloat16.
 COLUMN_TILE = 64
 CHUNKS_PER_PROGRAM = 4
-EDGE_TILE = 128  # edges per program of `edge_dots`
 
 
 @triton.jit
@@ -202,47 +201,3 @@ def bpr_gradients(tables, batch, ranking, penalty):
 def _tile(width):
     columns = triton.next_power_of_2(width)
     return {"COLUMNS": columns, "WIDTH": width, "num_warps": 4 if columns >= 128 else 1}
-
-
-@triton.jit
-def _edge_dots(
-    left,
-    right,
-    left_rows,
-    right_rows,
-    out,
-    count,
-    left_stride,
-    right_stride,
-    WIDTH: tl.constexpr,  # noqa: N803
-    EDGES: tl.constexpr,  # noqa: N803
-):
-    edge = tl.program_id(0) * EDGES + tl.arange(0, EDGES)
-    real = edge < count
-    left_place = left + tl.load(left_rows + edge, mask=real, other=0).to(tl.int64) * left_stride
-    right_place = right + tl.load(right_rows + edge, mask=real, other=0).to(tl.int64) * right_stride
-    total = tl.zeros((EDGES,), dtype=tl.float32)
-    for column in range(WIDTH):
-        total += tl.load(left_place + column, mask=real, other=0.0) * tl.load(
-            right_place + column, mask=real, other=0.0
-        )
-    tl.store(out + edge, total, mask=real)
-
-
-def edge_dots(left, right, left_rows, right_rows):
-    """left[left_rows[e]] . right[right_rows[e]] for every e, in float32; columns of either table lie side by side."""
-    count = len(left_rows)
-    out = torch.empty(count, device=left.device)
-    _edge_dots[(triton.cdiv(count, EDGE_TILE),)](
-        left,
-        right,
-        left_rows,
-        right_rows,
-        out,
-        count,
-        left.stride(0),
-        right.stride(0),
-        WIDTH=left.shape[1],
-        EDGES=EDGE_TILE,
-    )
-    return out

@@ -68,6 +68,12 @@ class State(NamedTuple):
     def clone(self) -> State:
         return State({name: value.detach().clone() for name, value in self.tensors.items()}, dict(self.scalars))
 
+    def copy_from(self, other: State) -> None:
+        """Overwrite the tensors, in place, with those of the same name."""
+        with torch.no_grad():
+            for name, value in self.tensors.items():
+                value.copy_(other.tensors[name])
+
 
 @dataclass
 class EpochContext:
@@ -138,11 +144,16 @@ class Method(ABC, Generic[ConfigT]):
 
     def load_state(self, state: State) -> None:
         """Copy a state back, in place: other objects may hold the same buffers."""
-        mine = self.state()
-        with torch.no_grad():
-            for name, value in mine.tensors.items():
-                value.copy_(state.tensors[name])
+        self.state().copy_from(state)
         self.load_scalars(state.scalars)
+
+    def serving_state(self) -> State:
+        """The part of `state` that `scorer` reads: what a finished run keeps. All of it, unless a method says less."""
+        return self.state()
+
+    def load_serving_state(self, state: State) -> None:
+        """Copy back what `serving_state` gave, or a whole state."""
+        self.load_state(state)
 
     def load_scalars(self, scalars: Mapping[str, Any]) -> None:
         """Take back the scalars of `state()`."""

@@ -52,7 +52,6 @@ whether validation improved.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -74,9 +73,10 @@ from caged.models.base import (
     State,
     Vectors,
 )
-from caged.models.caged_diagnostics import describe
-from caged.models.caged_estimator import Estimator, Network, PairBatch, Scores, Terms
-from caged.models.caged_sides import Pairs, Side, sides_of
+from caged.models.caged_diagnostics import Phases, describe
+from caged.models.caged_estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
+from caged.models.caged_passes import Course, Passes, make_passes
+from caged.models.caged_sides import Side, rows_of, sides_of
 from caged.models.encoder import LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
@@ -131,8 +131,9 @@ class CAGEDConfig:
         50, "passes over the edges before training, with without=two_stage", minimum=1
     )
     estimator_precision: str = option(
-        "auto", "matrix products of the estimator; auto is tf32 on CUDA, float32 on CPU", choices=PRECISIONS
+        "auto", f"matrix products of the estimator; auto is {AUTO_ON_CUDA} on CUDA, float32 on CPU", choices=PRECISIONS
     )
+    estimator_capture: bool = option(True, "on CUDA, record a training step of the estimator once and replay it")
     weight_form: str = option(
         "code",
         "W: paper F(u) exp(-L); code c A~ exp(-L); normalised F(u) softmax(-L)",
@@ -227,6 +228,7 @@ def blended(weights: Tensor, new: Tensor, eps: float) -> Tensor:
 class CAGED(Method[CAGEDConfig]):
     encoder: LightGCNEncoder
     estimator: Estimator
+    passes: Passes
 
     def stages(self) -> tuple[Stage, ...]:
         if self.config.without == "two_stage":
@@ -250,6 +252,9 @@ class CAGED(Method[CAGEDConfig]):
             precision=config.estimator_precision,
             noise=generators["estimator"],
         )
+        trained_on = self._terms if config.elbo_train_scaled else Terms(1.0, 1.0)
+        course = Course(graph, self.sides, config.estimator_batch_size, trained_on)
+        self.passes = make_passes(self.estimator, course, record=config.estimator_capture)
         self._fixed: Vectors | None = None
         if config.without == "two_stage" and config.ts_eval == "fixed":
             self._fixed = Vectors(torch.zeros_like(self.encoder.users), torch.zeros_like(self.encoder.items))
@@ -283,13 +288,25 @@ class CAGED(Method[CAGEDConfig]):
 
     def state(self) -> State:
         fixed = {} if self._fixed is None else {"fixed_users": self._fixed.users, "fixed_items": self._fixed.items}
-        weights = {"to_user": self.weights.to_user, "to_item": self.weights.to_item}
-        tensors = {**self.encoder.state(), **weights, **self.estimator.state(), **fixed}
-        return State(tensors, {"updates": self.updates})
+        served = self.serving_state()
+        return State({**served.tensors, **self.estimator.state(), **fixed}, served.scalars)
 
     def load_state(self, state: State) -> None:
-        super().load_state(state)
+        self.state().copy_from(state)
+        self._finish_loading(state)
+
+    def serving_state(self) -> State:
+        """Without the estimator, which is larger than all else and only makes weights."""
+        weights = {"to_user": self.weights.to_user, "to_item": self.weights.to_item}
+        return State({**self.encoder.state(), **weights}, {"updates": self.updates})
+
+    def load_serving_state(self, state: State) -> None:
+        self.serving_state().copy_from(state)
+        self._finish_loading(state)
+
+    def _finish_loading(self, state: State) -> None:
         self.weights.assign(self.weights.to_user, self.weights.to_item)  # propagation keeps them in a form of its own
+        self.load_scalars(state.scalars)
 
     def load_scalars(self, scalars: Mapping[str, Any]) -> None:
         self.updates = scalars["updates"]
@@ -298,24 +315,22 @@ class CAGED(Method[CAGEDConfig]):
 
     def _update(self, ctx: EpochContext) -> dict[str, Any]:
         """Train the estimator, score every edge, blend; returns what the history says about it."""
-        seconds = {}
-        begun = time.perf_counter()
-        vectors = self._inputs() if self._fixed is None else self._fixed
+        phases = Phases(self.graph.device)
         log: dict[str, Any] = {"update": self.updates + 1}
-        if self.config.without != "two_stage":
-            log["training"] = self._train_estimator(vectors, self.config.estimator_epochs)
-            seconds["training"] = time.perf_counter() - begun
-        begun = time.perf_counter()
-        scores = [self._score(side, vectors) for side in self.sides]
-        self._blend(scores)
-        self._check_finite(ctx)
-        seconds["scoring"] = time.perf_counter() - begun
-        begun = time.perf_counter()
-        described = self._describe(scores)
-        seconds["diagnostics"] = time.perf_counter() - begun
+        with phases("training"):
+            vectors = self._inputs() if self._fixed is None else self._fixed
+            if self.config.without != "two_stage":
+                log["training"] = self.passes.run(vectors, self.config.estimator_epochs)
+        with phases("scoring"):
+            scores = [self._score(side, vectors) for side in self.sides]
+        with phases("blend"):
+            self._blend(scores)
+            self._check_finite(ctx)
+        with phases("diagnostics"):
+            described = self._describe(scores)
         self.updates += 1
         norm = max(values["operator_norm"] for values in described.values())
-        return {**log, "operator_norm": norm, **described, "update_seconds": seconds}
+        return {**log, "operator_norm": norm, **described, "update_seconds": phases.seconds}
 
     @torch.no_grad()
     def _inputs(self) -> Vectors:
@@ -323,25 +338,13 @@ class CAGED(Method[CAGEDConfig]):
         chosen = self.encoder() if self.config.estimator_input == "pooled" else self.encoder.layer0
         return Vectors(chosen.users.detach(), chosen.items.detach())
 
-    def _train_estimator(self, vectors: Vectors, epochs: int) -> dict[str, float]:
-        """Passes over all edges, a step per direction and batch; mean terms per pair of the last pass."""
-        terms = self._terms if self.config.elbo_train_scaled else Terms(1.0, 1.0)
-        for _ in range(epochs):
-            sums = torch.zeros(2, device=self.graph.device)
-            for edges, real in self.estimator.shuffled_batches(self.graph.edge_count, self.config.estimator_batch_size):
-                for side in self.sides:
-                    pairs = Pairs(*(part.index_select(0, edges) for part in side.edges))
-                    sums += self.estimator.step(*_rows(side, vectors), PairBatch(pairs, real), terms)
-        recon, kl = (sums / (len(self.sides) * self.graph.edge_count)).tolist()
-        return {"recon": recon, "kl": kl}
-
     @property
     def _terms(self) -> Terms:
         return Terms(self.config.lam, self.config.beta)
 
     def _score(self, side: Side, vectors: Vectors) -> Scores:
         sample = self.config.score_z == "sample"
-        return self.estimator.score(*_rows(side, vectors), side.edges, self._terms, sample=sample)
+        return self.estimator.score(*rows_of(side, vectors), side.edges, self._terms, sample=sample)
 
     def _blend(self, scores: list[Scores]) -> None:
         now = {"to_user": self.weights.to_user, "to_item": self.weights.to_item}
@@ -378,7 +381,7 @@ class CAGED(Method[CAGEDConfig]):
     def _pretrain_estimator(self, ctx: EpochContext) -> None:
         """Fit the estimator once to the LightGCN of stage `pretrain`; then LightGCN starts over."""
         vectors = self._inputs()
-        ctx.log["pretraining"] = self._train_estimator(vectors, self.config.estimator_pretrain_epochs)
+        ctx.log["pretraining"] = self.passes.run(vectors, self.config.estimator_pretrain_epochs)
         if self._fixed is not None:
             for kept, values in zip(self._fixed, vectors, strict=True):
                 kept.copy_(values)
@@ -394,8 +397,3 @@ class CAGED(Method[CAGEDConfig]):
             layer_weights=uniform_layers(self.config.layers),
             generators=self._generators,
         )
-
-
-def _rows(side: Side, vectors: Vectors) -> tuple[Tensor, Tensor]:
-    """The tables of neighbours and centres of one side."""
-    return (vectors.items, vectors.users) if side.name == "to_user" else (vectors.users, vectors.items)

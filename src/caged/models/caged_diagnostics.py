@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +15,22 @@ from caged.models.caged_sides import Side
 
 QUANTILES = {"min": 0.0, "1%": 0.01, "25%": 0.25, "50%": 0.5, "75%": 0.75, "99%": 0.99, "max": 1.0}
 POWER_ITERATIONS = 30
+
+
+class Phases:
+    """Seconds of the parts of an update; on CUDA each of them waits for its own work."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.seconds: dict[str, float] = {}
+        self._device = device
+
+    @contextmanager
+    def __call__(self, phase: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        yield
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self.seconds[phase] = time.perf_counter() - begun
 
 
 def describe(found: Scores, weights: Tensor, side: Side, other: Side, item_degrees: Tensor) -> dict[str, Any]:

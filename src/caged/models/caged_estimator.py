@@ -24,7 +24,10 @@ from torch import Generator, Tensor, nn
 from caged.errors import DeviceError
 from caged.models.caged_sides import Pairs
 
-CHUNK = 2**13  # directed pairs scored at a time
+AUTO_ON_CUDA = "bf16"  # what estimator_precision=auto is there; on CPU it is float32
+CHUNK = 2**13  # directed pairs scored at a time on CPU
+CHUNK_BYTES = 2**32  # on CUDA: memory of the pairs scored at a time, if a quarter of what is free is not less
+PAIR_ROWS = 32  # rows of K numbers that scoring holds per pair, at most
 LOG_VARIANCE_LIMIT = 10.0  # exp of it stays far from the limits of float32
 ACTIVE_VARIANCE = 0.01  # a latent unit is active if its posterior mean varies more than this over the pairs
 
@@ -118,17 +121,17 @@ class Network(nn.Module):
     # What follows them.
 
     def encode(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """mu and log sigma^2; tanh between hidden layers, none after the last."""
+        """mu and log sigma^2; tanh between hidden layers, none after the last. `hidden` is overwritten."""
         for layer in list(self.encoder)[1:]:
-            hidden = layer(torch.tanh(hidden))
+            hidden = layer(hidden.tanh_())  # in place: no gradient needs what goes into a tanh
         log_variance = self.log_variance(hidden).float().clamp(-LOG_VARIANCE_LIMIT, LOG_VARIANCE_LIMIT)
         return self.mean(hidden).float(), log_variance
 
     def decode(self, hidden: Tensor) -> Tensor:
-        """e_xhat; tanh after every hidden layer."""
-        hidden = torch.tanh(hidden)
+        """e_xhat; tanh after every hidden layer. `hidden` is overwritten."""
+        hidden = hidden.tanh_()
         for layer in list(self.decoder)[1:]:
-            hidden = torch.tanh(layer(hidden))
+            hidden = layer(hidden).tanh_()
         result: Tensor = self.output(hidden).float()
         return result
 
@@ -183,8 +186,8 @@ class Estimator:
     ) -> None:
         self.network = network
         self.averaged = averaged
-        self.precision = precision
         self.noise = noise
+        self.precision = resolved_precision(precision, noise.device)
         self._parameters = list(network.parameters())
         on_gpu = noise.device.type == "cuda"
         self.optimizer = torch.optim.Adam(self._parameters, lr=learning_rate, fused=True, capturable=on_gpu)
@@ -205,7 +208,7 @@ class Estimator:
         return tensors
 
     def check_precision(self) -> None:
-        if self.noise.device.type == "cpu" and self.precision not in ("auto", "float32"):
+        if self.noise.device.type == "cpu" and self.precision != "float32":
             raise DeviceError(
                 f"on CPU the estimator computes in float32, but method.estimator_precision is {self.precision}; "
                 f"leave it at auto, or use --device cuda"
@@ -219,8 +222,8 @@ class Estimator:
         self.optimizer.zero_grad(set_to_none=True)
         rows, centre = neighbours.index_select(0, batch.pairs.neighbours), centres.index_select(0, batch.pairs.centres)
         tau = torch.randn(rows.shape, generator=self.noise, device=rows.device)
-        with _tf32(self.precision, rows.device):
-            with _halved(self.precision, rows.device):
+        with tf32(self.precision, rows.device):
+            with halved(self.precision, rows.device):
                 hidden = self.network.from_neighbour(rows) + self.network.from_centre(centre)
                 condition = self.network.condition(centre)
                 parts = elbo(self.network, rows, hidden, condition, tau, averaged=self.averaged)
@@ -229,54 +232,87 @@ class Estimator:
         self.optimizer.step()
         return sums.detach()
 
-    def shuffled_batches(self, edge_count: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """All edges in random order, `batch_size` at a time: edge numbers, and 1 or, on padding, 0."""
+    def shuffled_batches(self, edge_count: int, batch_size: int) -> tuple[Tensor, Tensor]:
+        """All edges in random order, a batch per row: edge numbers, and 1 or, on padding, 0."""
         device = self.noise.device
         steps = -(-edge_count // batch_size)
         order = torch.randperm(edge_count, generator=self.noise, device=device)
         order = F.pad(order, (0, steps * batch_size - edge_count)).view(steps, batch_size)
         real = (torch.arange(order.numel(), device=device) < edge_count).view_as(order).float()
-        return zip(order, real, strict=True)
+        return order, real
 
     @torch.no_grad()
     def score(self, neighbours: Tensor, centres: Tensor, edges: Pairs, terms: Terms, *, sample: bool) -> Scores:
         """The bound of every edge, with one draw of z per edge or with its mean."""
-        count = len(edges.centres)
+        count, device = len(edges.centres), neighbours.device
         loss = neighbours.new_empty(count)
-        sums = torch.zeros(2, device=loss.device, dtype=torch.float64)
-        moments = torch.zeros(2, self.network.embedding_size, device=loss.device, dtype=torch.float64)
-        with _tf32(self.precision, loss.device), _halved(self.precision, loss.device):
+        sums = torch.zeros(2, device=device, dtype=torch.float64)
+        moments = torch.zeros(2, self.network.embedding_size, device=device, dtype=torch.float64)
+        with tf32(self.precision, device), halved(self.precision, device):
             of_neighbours = self.network.from_neighbour(neighbours)
             of_centres, conditions = self.network.from_centre(centres), self.network.condition(centres)
-            for start in range(0, count, CHUNK):
-                x, c = (part[start : start + CHUNK] for part in edges)
+            chunk = chunk_size(self.network.embedding_size, device)
+            for start in range(0, count, chunk):
+                x, c = (part[start : start + chunk] for part in edges)
                 rows = neighbours.index_select(0, x)
-                tau = torch.randn(rows.shape, generator=self.noise, device=rows.device) if sample else None
-                hidden = of_neighbours.index_select(0, x) + of_centres.index_select(0, c)
+                tau = torch.randn(rows.shape, generator=self.noise, device=device) if sample else None
+                hidden = of_neighbours.index_select(0, x).add_(of_centres.index_select(0, c))
                 parts = elbo(self.network, rows, hidden, conditions.index_select(0, c), tau, averaged=self.averaged)
-                loss[start : start + CHUNK] = terms.recon * parts.recon + terms.kl * parts.kl
+                loss[start : start + chunk] = terms.recon * parts.recon + terms.kl * parts.kl
                 sums += torch.stack((parts.recon.sum(dtype=torch.float64), parts.kl.sum(dtype=torch.float64)))
-                mean = parts.mean.double()
-                moments += torch.stack((mean.sum(0), mean.square().sum(0)))
+                moments += power_sums(parts.mean)
         variance = moments[1] / count - (moments[0] / count).square()
         return Scores(loss, sums[0] / count, sums[1] / count, (variance > ACTIVE_VARIANCE).sum())
 
 
+def power_sums(values: Tensor) -> Tensor:
+    """Sums of values and of their squares over the rows, (2, K) in float64.
+
+    Only the result is float64: mean and variance of a chunk are computed in the type of the values, and nothing cancels
+    in n mean and n (variance + mean^2).
+    """
+    variance, mean = torch.var_mean(values, 0, correction=0)
+    variance, mean = variance.double(), mean.double()
+    return len(values) * torch.stack((mean, variance + mean.square()))
+
+
+def chunk_size(embedding_size: int, device: torch.device) -> int:
+    """Directed pairs that are scored at a time; a power of two, so that little else decides which noise a pair gets."""
+    if device.type == "cpu":
+        return CHUNK
+    free, _ = torch.cuda.mem_get_info(device)
+    fitting = min(CHUNK_BYTES, free // 4) // (4 * PAIR_ROWS * embedding_size)
+    return int(2 ** (max(fitting, 1).bit_length() - 1))
+
+
+# ---------------------------------------------------------------- precision
+
+
+def resolved_precision(asked: str, device: torch.device) -> str:
+    """What `auto` stands for.
+
+    >>> import torch
+    >>> resolved_precision("auto", torch.device("cpu")), resolved_precision("tf32", torch.device("cuda"))
+    ('float32', 'tf32')
+    """
+    return asked if asked != "auto" else "float32" if device.type == "cpu" else AUTO_ON_CUDA
+
+
 @contextmanager
-def _tf32(precision: str, device: torch.device) -> Iterator[None]:
-    """On CUDA, whether float32 products may round their factors to TF32; `auto` is yes."""
+def tf32(precision: str, device: torch.device) -> Iterator[None]:
+    """On CUDA, whether float32 products may round their factors to TF32."""
     if device.type == "cpu":
         yield
         return
     before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = precision in ("auto", "tf32")
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
     try:
         yield
     finally:
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def _halved(precision: str, device: torch.device) -> AbstractContextManager[Any]:
+def halved(precision: str, device: torch.device) -> AbstractContextManager[Any]:
     """Products in bfloat16 where asked for; both terms of the bound stay float32."""
     if precision != "bf16":
         return nullcontext()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from caged.graph import BipartiteGraph, EdgeWeights
+from caged.models.base import Vectors
 
 
 class Pairs(NamedTuple):
@@ -53,7 +54,13 @@ def sides_of(graph: BipartiteGraph, weights: EdgeWeights) -> tuple[Side, Side]:
     )
 
 
+def rows_of(side: Side, vectors: Vectors) -> tuple[Tensor, Tensor]:
+    """The tables of neighbours and centres of one side."""
+    return (vectors.items, vectors.users) if side.name == "to_user" else (vectors.users, vectors.items)
+
+
 def _reduced(values: Tensor, how: str, start: float, offsets: Tensor, order: Tensor | None) -> Tensor:
     """Row by row, in a fixed order: the same bits on every call, on CUDA too."""
     ordered = values if order is None else values.index_select(0, order)
-    return torch.segment_reduce(ordered, how, offsets=offsets, initial=start)
+    # unsafe: the offsets are known to be sound, and looking at them would wait for the device on every call.
+    return torch.segment_reduce(ordered, how, offsets=offsets, initial=start, unsafe=True)

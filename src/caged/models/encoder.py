@@ -33,11 +33,12 @@ class LightGCNEncoder:
         layer_weights: Sequence[float],
         generators: Generators,
         init_scale: float = 0.1,
+        init_stream: str = "init",
     ) -> None:
         self.graph = graph
         self.weights = weights
         self.layer_weights = tuple(layer_weights)
-        draw = generators.on_host("init")  # the same start on every device
+        draw = generators.on_host(init_stream)  # the same start on every device
 
         def table(rows: int) -> nn.Parameter:
             values = torch.empty(rows, embedding_size).normal_(0.0, init_scale, generator=draw)
@@ -48,11 +49,13 @@ class LightGCNEncoder:
 
     def __call__(self, batch: Batch | None = None) -> Vectors:
         """Propagated user and item vectors; with a batch, its rows are right and no others may be used."""
-        rows = self._rows_of(batch) if batch is not None and self.weights.operator.skips_rows else None
+        rows = None if batch is None else self.rows_of(batch)
         return Vectors(*propagate(self.weights, Tables(self.users, self.items), self.layer_weights, rows))
 
-    def _rows_of(self, batch: Batch) -> Tensor:
-        """A flag per node, users first: whether the batch names it."""
+    def rows_of(self, batch: Batch) -> Tensor | None:
+        """A flag per node, users first: whether the batch names it. None where propagation has no use for them."""
+        if not self.weights.operator.skips_rows:
+            return None
         first_item = len(self.users)
         named = torch.cat((batch.users, batch.positives + first_item, batch.negatives + first_item))
         flags = torch.zeros(first_item + len(self.items), dtype=torch.uint8, device=named.device)

@@ -7,9 +7,12 @@ from typing import Any
 
 from caged.errors import ConfigError, unknown
 from caged.models.adjnorm import AdjNorm, AdjNormConfig
+from caged.models.advdrop import AdvDrop, AdvDropConfig
+from caged.models.apda import APDA, APDAConfig
 from caged.models.base import Method
 from caged.models.caged import CAGED, CAGEDConfig
 from caged.models.ease import EASE, EASEConfig
+from caged.models.galore import GALORE, GALOREConfig
 from caged.models.ips import IPS, IPSConfig
 from caged.models.itemknn import ItemKNN, ItemKNNConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
@@ -53,5 +56,8 @@ register("reg", Reg, RegConfig, "LightGCN, correlation of score and popularity p
 register("ips", IPS, IPSConfig, "LightGCN, positives weighted by inverse popularity")
 register("macr", MACR, MACRConfig, "LightGCN with popularity and conformity heads, taken away when ranking (KDD 2021)")
 register("lightgcn_bce", LightGCNBCE, LightGCNBCEConfig, "LightGCN with binary cross-entropy, MACR's diagnostic row")
+register("galore", GALORE, GALOREConfig, "LightGCN fine-tuned on graphs augmented for the long tail (CIKM 2023)")
+register("advdrop", AdvDrop, AdvDropConfig, "LightGCN and a twin on adversarially drawn views of the graph (WWW 2024)")
+register("apda", APDA, APDAConfig, "LightGCN whose messages weigh more the farther apart two nodes are (SIGIR 2023)")
 register("itemknn", ItemKNN, ItemKNNConfig, "nearest neighbours of what the user has, closed form (WWW 2001)")
 register("ease", EASE, EASEConfig, "linear item-item model, closed form (WWW 2019)")

@@ -83,12 +83,18 @@ def line_chart(
     x_label: str = "",
     y_label: str = "",
     x_names: Sequence[str] | None = None,
+    x_ticks: Sequence[float] | None = None,
     x_format: Format = decimal,
     y_format: Format = decimal,
     width: int = 720,
     height: int = 320,
+    markers: bool = True,
 ) -> str:
-    """Lines over a shared numeric axis; `x_names` are the words for each place on hover."""
+    """Lines over a shared numeric axis; `x_names` are the words for each place on hover, `x_ticks` the places that
+    are written below the axis (by default all).
+
+    Without `markers` the points are seen only under the pointer: for smooth curves of many points.
+    """
     series = _with_looks(series)
     levels = svg.ticks([value for one in series for value in one.extremes])
     named_at_ends = width >= _ROOMY and _ends_apart(series, Scale(levels[0], levels[-1], 0, height - 100))
@@ -98,12 +104,12 @@ def line_chart(
     across = Scale(min(x), max(x) if max(x) > min(x) else min(x) + 1, plot.left + 10, plot.right - 10)
     upward = Scale(levels[0], levels[-1], plot.bottom, plot.top)
     drawn = [heading, *_level_lines(levels, upward, plot, y_format)]
-    drawn += _places(list(zip(map(across, x), map(x_format, x), strict=True)), plot, x_label)
+    drawn += _places([(across(place), x_format(place)) for place in x_ticks or x], plot, x_label)
     for one in series:
         drawn += [_band(one, x, across, upward), _line(one, x, across, upward)]
     for one in series:
         names = x_names or [x_format(place) for place in x]
-        drawn += _points(one, names, [across(place) for place in x], upward, y_format)
+        drawn += _points(one, names, [across(place) for place in x], upward, y_format, seen=markers)
     if named_at_ends:
         drawn += _names_at_ends(series, plot.right, upward)
     return _drawing(drawn, title, description, width, height)
@@ -170,8 +176,8 @@ def row_chart(
     plot = _Plot(names + (values if negative else 0), 4, width - values, bottom)
     across = Scale(levels[0], levels[-1], plot.left, plot.right)
     drawn = [svg.patterns([_look(one) for one in series], prefix)]
-    for level in levels:
-        drawn.append(_rule(across(level), plot.top, across(level), plot.bottom, strong=level == 0))
+    drawn += [_rule(across(level), plot.top, across(level), plot.bottom, strong=level == 0) for level in levels]
+    for level in _apart(levels, across, x_format):
         drawn.append(label(x_format(level), across(level), plot.bottom + 18, anchor="middle", faint=True))
     for index, one in enumerate(series):
         middle = 8 + (index + 0.5) * _ROW_HEIGHT
@@ -264,6 +270,15 @@ def _level_lines(levels: Sequence[float], upward: Scale, plot: _Plot, written: F
         yield label(written(level), plot.left - 8, y + 4.5, anchor="end", faint=True)
 
 
+def _apart(levels: Sequence[float], across: Scale, written: Format) -> list[float]:
+    """Zero and every second (third, ...) level to both sides of it, so that their words do not touch."""
+    widest = max(text_width(written(level)) for level in levels) + 10
+    room = across(levels[1]) - across(levels[0])
+    every = max(1, math.ceil(widest / room))
+    zero = min(range(len(levels)), key=lambda place: abs(levels[place]))
+    return [level for place, level in enumerate(levels) if (place - zero) % every == 0]
+
+
 def _places(places: Sequence[tuple[float, str]], plot: _Plot, x_label: str) -> Iterator[str]:
     """The words below the horizontal axis; where they would touch, only every second (third, ...) is written."""
     widest = max((text_width(text) for _, text in places), default=0) + 8
@@ -302,12 +317,15 @@ def _band(one: Series, x: Sequence[float], across: Scale, upward: Scale) -> str:
     return tag("polygon", points=" ".join(over + under), style=f"fill:{colour(_look(one))};fill-opacity:.18")
 
 
-def _points(one: Series, names: Sequence[str], places: Sequence[float], upward: Scale, written: Format) -> list[str]:
+def _points(
+    one: Series, names: Sequence[str], places: Sequence[float], upward: Scale, written: Format, *, seen: bool
+) -> list[str]:
     return [
         tag(
             "g",
+            "" if seen else tag("circle", cx=x, cy=upward(value), r=9, fill="transparent"),
             svg.marker(_look(one), x, upward(value), title=f"{name}, {one.name}: {_said(one, index, written)}"),
-            class_="mark",
+            class_="mark" if seen else "mark quiet",
         )
         for index, (name, x, value) in enumerate(zip(names, places, one.values, strict=True))
         if math.isfinite(value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from caged.experiments.demo import TRAINING, WINDOW, Demo, K, Row
+from caged.experiments.demo import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
 from caged.experiments.environment import versions
 from caged.report import charts
 from caged.report.charts import REFERENCE, Series, decimal, percent
@@ -15,6 +16,7 @@ RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_sh
 
 _NAMES = {"mostpop": "Most popular", "lightgcn": "LightGCN", "ips": "IPS", "caged": "CAGED"}
 _RANDOM = "Random list"
+_SUBJECT = "caged"
 # Two seeds of the same method differ by about 0.2 of 20 items; a smaller difference is not called one.
 _NOTEWORTHY_ITEMS = 0.25
 _NOTEWORTHY_SHARE = 0.02
@@ -23,15 +25,18 @@ _MEANINGS = {
     "natural": f"Share of a person's later clicks in the same shop that stand in the list of {K}; the average person.",
     "oracle": f"Share of the items drawn by a person's true taste alone that stand in the list of {K}; "
     "the average person.",
+    "difference": "Oracle recall less that of LightGCN, for the average person, with its 95% interval: how much the "
+    "difference would vary with other people of the same shop. It says nothing about another seed.",
     "niche": "The same, counting only niche items: all but the most clicked fifth.",
     "true preference": f"Share of the {K} listed items that a person truly likes; only a simulation knows it.",
     "tail share": f"Share of the {K} places that go to niche items.",
 }
 
 
-def demo_html(demo: Demo, command: str) -> str:
-    """The whole page; `command` is what the reader can type to get it again."""
-    return render(_page(demo, command))
+def demo_html(demo: Demo, command: str, audits: Mapping[str, str] | None = None) -> str:
+    """The whole page; `command` is what the reader can type to get it again, `audits` are the pages of the methods."""
+    links = [(f"Audit of {method_name(method)}", page) for method, page in (audits or {}).items()]
+    return render(replace(_page(demo, command), links=links))
 
 
 def method_name(method: str) -> str:
@@ -42,8 +47,10 @@ def method_name(method: str) -> str:
 
 
 def sentences(demo: Demo) -> list[str]:
-    """Three sentences for somebody who runs a shop: the echo, the two judges, and how good the lists truly are."""
-    return [_about_the_echo(demo), _about_the_judges(demo), _about_the_truth(demo)]
+    """For somebody who runs a shop: the echo, the two judges, how good the lists truly are; and CAGED by the truth."""
+    said = [_about_the_echo(demo), _about_the_judges(demo), _about_the_truth(demo)]
+    found = demo.difference(_SUBJECT)
+    return said if found is None else [*said, _about_the_difference(found)]
 
 
 def random_recall(demo: Demo) -> float:
@@ -113,6 +120,26 @@ def _against(row: Row, base: Row) -> str:
     return f"{truth} and finds {abs(found):.0%} {'more' if found > 0 else 'fewer'} of the shop's later clicks"
 
 
+def _about_the_difference(found: Difference) -> str:
+    name, base = method_name(found.method), method_name(BASELINE)
+    if found.low is None or found.high is None:
+        return f"{name}'s oracle recall@{K} differs from that of {base} by {found.mean:+.4f}, and has no interval."
+    if found.low > 0:
+        verdict = f"{name} finds more of what people truly like than {base}"
+    elif found.high < 0:
+        verdict = f"{name} finds less of what people truly like than {base}"
+    else:
+        verdict = f"{name} cannot be told from {base} by what people truly like"
+    return f"{verdict}: oracle recall@{K} differs by {_with_interval(found)}, the 95% interval over people in brackets."
+
+
+def _with_interval(found: Difference | None) -> str:
+    if found is None or not math.isfinite(found.mean):
+        return "-"
+    interval = "" if found.low is None or found.high is None else f" [{found.low:+.4f}, {found.high:+.4f}]"
+    return f"{found.mean:+.4f}{interval}"
+
+
 def _row(demo: Demo, method: str, otherwise: int) -> Row:
     return next((row for row in demo.rows if row.method == method), demo.rows[otherwise])
 
@@ -127,25 +154,25 @@ def comparison(demo: Demo) -> Table:
         Column(f"natural recall@{K}", _MEANINGS["natural"]),
         Column("natural niche", _MEANINGS["niche"]),
         Column(f"oracle recall@{K}", _MEANINGS["oracle"]),
+        Column(f"against {method_name(BASELINE)}", _MEANINGS["difference"]),
         Column("oracle niche", _MEANINGS["niche"]),
         Column(f"true preference@{K}", _MEANINGS["true preference"]),
         Column(f"tail share@{K}", _MEANINGS["tail share"]),
     ]
     rows = [
-        [method_name(row.method), *map(_four_digits, values)]
-        for row in demo.rows
-        for values in [
-            [
-                row.natural[RECALL],
-                row.natural[NICHE_RECALL],
-                row.oracle[RECALL],
-                row.oracle[NICHE_RECALL],
-                row.true_preference,
-                row.oracle[TAIL_SHARE],
-            ]
+        [
+            method_name(row.method),
+            _four_digits(row.natural[RECALL]),
+            _four_digits(row.natural[NICHE_RECALL]),
+            _four_digits(row.oracle[RECALL]),
+            _with_interval(demo.difference(row.method)),
+            _four_digits(row.oracle[NICHE_RECALL]),
+            _four_digits(row.true_preference),
+            _four_digits(row.oracle[TAIL_SHARE]),
         ]
+        for row in demo.rows
     ]
-    best = ["best possible", "-", "-", "-", "-", _four_digits(demo.best_true_preference), "-"]
+    best = ["best possible", "-", "-", "-", "-", "-", _four_digits(demo.best_true_preference), "-"]
     return Table("Each method, judged by the shop's later clicks and by the truth", columns, [*rows, best])
 
 
@@ -301,6 +328,7 @@ def _page(demo: Demo, command: str) -> Page:
         glossary=[
             ("natural recall", _MEANINGS["natural"]),
             ("oracle recall", _MEANINGS["oracle"]),
+            (f"against {method_name(BASELINE)}", _MEANINGS["difference"]),
             ("niche items", "All items but the most clicked fifth."),
             ("true preference", _MEANINGS["true preference"]),
             ("tail share", _MEANINGS["tail share"]),
@@ -334,6 +362,8 @@ def _procedure(demo: Demo) -> list[str]:
         f"about, and never on one of the two tests{': ' + ', '.join(chosen) if chosen else ''}."
     )
     caution = (
-        "One market and one seed: small differences may be chance. Another --seed shows how much the numbers move."
+        "One market and one seed: small differences may be chance. Another --seed shows how much the numbers move. "
+        "Intervals are percentile bootstraps of 1,000 draws of the people, each with both lists; they do not cover "
+        "what another seed of market or training would change."
     )
     return [shop, epochs, caution]

@@ -61,7 +61,7 @@ def parameters(method: str) -> str:
     parts = []
     if own:
         header = ["option", "default", "allowed", "worth trying", "meaning", "source of the default"]
-        parts.append(_table(header, map(_option_row, own)))
+        parts.append(markdown_table(header, map(_option_row, own)))
     if shared:
         names = ", ".join(f"`{info.name}`" for info in shared)
         parts.append(f"As in `{BACKBONE}`: {names}.")
@@ -79,7 +79,7 @@ def recorded(results: Path, dataset: str, protocol: str) -> str:
             rows.append([f"`{path.parent.name}`", str(record["spec"]["seed"]), *shown, _machine(record)])
     if not rows:
         raise RunError(f"{folder} holds no finished record; train with --record {results} or remove the marker")
-    return _table(["method", "seed", *RESULT_COLUMNS, "on"], rows)
+    return markdown_table(["method", "seed", *RESULT_COLUMNS, "on"], rows)
 
 
 def _option_row(info: OptionInfo) -> list[str]:
@@ -105,7 +105,8 @@ def _machine(record: dict[str, Any]) -> str:
     return str(hardware.get("gpu") or f"CPU, {record['threads']} thread{'s' * (record['threads'] > 1)}")
 
 
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Rows as Markdown; a vertical bar inside a cell is escaped."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 

@@ -1,6 +1,7 @@
 """One self-contained HTML page from sections: no network, no script, no external font; light, dark, phone and print.
 
 A figure is drawn twice, for a desk and for a phone, and always has its numbers in a table that unfolds below it.
+A term with a meaning shows it on hover, and on Enter or a tap in a box of its own (HTML popovers need no script).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from caged.errors import ConfigError
 
@@ -21,6 +22,17 @@ if TYPE_CHECKING:
 WIDE, HALF, NARROW = 720, 348, 350
 
 Draw = Callable[[int], str]  # a width in, SVG out
+
+
+class Term(str):
+    """Text with its definition; stands wherever text stands."""
+
+    meaning: str
+
+    def __new__(cls, text: str, meaning: str) -> Self:
+        term = super().__new__(cls, text)
+        term.meaning = meaning
+        return term
 
 
 @dataclass(frozen=True)
@@ -59,11 +71,65 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One sentence of the verdict: `lead` in bold, the evidence after it, and how it is measured."""
+
+    lead: str
+    text: str
+    meaning: str
+
+    def __str__(self) -> str:
+        return f"{self.lead}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One number large enough to be seen from across the room."""
+
+    term: Term
+    value: str
+    below: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One item in front of a person: `tag` in words and colour, `wanted` where the person turned out to want it."""
+
+    title: str
+    detail: str
+    tag: str
+    marked: bool = False
+    wanted: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A few entries under a heading; `more` says what was left out."""
+
+    heading: str
+    entries: Sequence[Entry]
+    ordered: bool = False
+    more: str = ""
+
+
+@dataclass(frozen=True)
+class Person:
+    name: str
+    about: str
+    listings: Sequence[Listing]
+
+
+@dataclass(frozen=True)
 class Section:
     title: str
     paragraphs: Sequence[str] = ()
     figure: Figure | None = None
     table: Table | None = None
+    tiles: Sequence[Tile] = ()
+    people: Sequence[Person] = ()
+    bullets: Sequence[str] = ()
+    folded: str = ""  # the table unfolds under these words
 
 
 @dataclass(frozen=True)
@@ -73,16 +139,32 @@ class Page:
     title: str
     subtitle: str
     notice: str
-    findings: Sequence[str]
+    findings: Sequence[str | Finding]
     sections: Sequence[Section]
     command: str
     glossary: Sequence[tuple[str, str]] = ()
     facts: Sequence[tuple[str, str]] = field(default=())
+    links: Sequence[tuple[str, str]] = ()  # to pages beside this one: words, file name
+
+
+class Definitions:
+    """The boxes that terms of a page open, each meaning once, in the order of the page."""
+
+    def __init__(self) -> None:
+        self.boxes: dict[tuple[str, str], str] = {}
+
+    def box(self, name: str, meaning: str) -> str:
+        """The identifier of the box for this meaning."""
+        return self.boxes.setdefault((name, meaning), f"definition-{len(self.boxes) + 1}")
+
+
+def templates_are_there() -> bool:
+    return importlib.util.find_spec("jinja2") is not None
 
 
 def require_templates() -> None:
     """Fail where the template engine is missing; worth asking before anything expensive."""
-    if importlib.util.find_spec("jinja2") is None:
+    if not templates_are_there():
         raise ConfigError(
             "pages need jinja2, which is not installed here; install the extra 'report': pip install 'caged[report]'"
         )
@@ -90,7 +172,8 @@ def require_templates() -> None:
 
 def render(page: Page) -> str:
     require_templates()
-    return _template().render(page=page, widths={"wide": WIDE, "half": HALF, "narrow": NARROW})
+    widths = {"wide": WIDE, "half": HALF, "narrow": NARROW}
+    return _template().render(page=page, widths=widths, definitions=Definitions())
 
 
 @cache

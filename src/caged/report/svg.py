@@ -29,11 +29,16 @@ _NARROW, _WIDE = "fijlt.,:;!|'()[] I", "mwMW@%"
 
 
 def percent(value: float) -> str:
+    """One decimal; shares below a tenth of a percent keep two digits, so that little is not taken for nothing.
+
+    >>> percent(0.4038), percent(0.2), percent(0.000123), percent(0.0), percent(math.nan)
+    ('40.4%', '20%', '0.012%', '0%', '-')
     """
-    >>> percent(0.4038), percent(0.2), percent(math.nan)
-    ('40.4%', '20%', '-')
-    """
-    return f"{100 * value:.1f}".removesuffix(".0") + "%" if math.isfinite(value) else "-"
+    if not math.isfinite(value):
+        return "-"
+    if 0 < abs(value) < 0.001:
+        return f"{float(f'{100 * value:.2g}'):.12f}".rstrip("0") + "%"
+    return f"{100 * value:.1f}".removesuffix(".0") + "%"
 
 
 def decimal(value: float) -> str:

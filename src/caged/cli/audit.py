@@ -1,0 +1,191 @@
+"""`caged audit`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.config import build
+from caged.data.columns import Columns
+from caged.data.folders import refuse_filled_folder
+from caged.errors import ConfigError
+from caged.experiments.audit import audit_lists
+from caged.experiments.audit_result import AuditResult
+from caged.experiments.gates import Base, Verdict, check_gates, judge, parse_gate
+from caged.experiments.spec import EvalConfig
+from caged.files import write_text
+from caged.report.audit import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
+from caged.report.page import require_templates, templates_are_there
+
+GATE_FAILED = 1
+
+
+def audit(
+    recs: Annotated[
+        str,
+        typer.Argument(metavar="RECS", help="Lists: user_id, item_id and score or rank (.parquet, .csv, .tsv)."),
+    ],
+    train: Annotated[
+        str, typer.Option(help="What the recommender learned from: a log file, or a dataset or folder with its parts.")
+    ],
+    test: Annotated[str | None, typer.Option(help="Held-out interactions; without them there is no accuracy.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation interactions: seen, and never relevant.")] = None,
+    items: Annotated[Path | None, typer.Option(help="Item table: item_id and perhaps title.")] = None,
+    k: Annotated[str, typer.Option("-k", help="List lengths, e.g. 20,10; the page is about the first.")] = "20",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="New folder for the audit, for compare and --against.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
+    missing: Annotated[
+        str, typer.Option(help="Users with held-out interactions and no list: zero (accuracy 0) or skip.")
+    ] = "zero",
+    drop_seen: Annotated[
+        bool, typer.Option("--drop-seen", help="Take listed items that the user already had out of the lists.")
+    ] = False,
+    evidence: Annotated[
+        str, typer.Option(help="What the test rests on: natural, intervened, random or oracle.")
+    ] = "natural",
+    also_test: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A further test as NAME=FILE, shown beside the first; repeatable. A name such as oracle or "
+            "random also says what it rests on."
+        ),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Exit with code 1 if this holds, e.g. 'tail_share@20<0.2' or 'recall@20 drops 1%'; repeatable."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="Folder of a run or an audit that drops and rises are relative to.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name for titles [default: of the file].")] = None,
+    user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
+    item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
+    timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Keep logged interactions rated at least this.")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """See the popularity bias of any recommender: from its lists and the log it learned from.
+
+    Prints a verdict and the metrics with 95% intervals; -o keeps everything, --html writes one page that opens offline.
+    --fail-if turns it into a gate for a pipeline.
+
+    Examples:
+
+      caged audit recs.parquet --train train.parquet --test test.parquet --html report.html
+
+      caged audit recs.csv --train log.csv --fail-if 'tail_share@20<0.2' --fail-if 'coverage@20<0.1'
+
+      caged audit new.csv --train train.csv --test test.csv --against audits/old --fail-if 'recall@20 drops 1%'
+    """
+    ks = build(EvalConfig, {"k": k}, "eval").k
+    gates = [parse_gate(text) for text in fail_if or ()]
+    base = None if against is None else Base.read(against)
+    check_gates(gates, ks, base)
+    further = _further_tests(also_test or ())
+    _check_places(out, html)
+    columns = Columns().named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    result = audit_lists(
+        recs,
+        train=train,
+        test=test,
+        valid=valid,
+        items=items,
+        ks=ks,
+        missing=missing,  # type: ignore[arg-type]
+        drop_seen=drop_seen,
+        evidence=evidence,  # type: ignore[arg-type]
+        further_tests=further,
+        name=name,
+        command=shlex.join(["caged", *sys.argv[1:]]),
+        columns=columns,
+        min_rating=min_rating,
+    )
+    if base is not None:
+        base.check_comparable(result.fingerprints)
+    verdicts = judge(gates, result.metrics, base)
+    _write(result, out, html)
+    _report(result, verdicts, as_json=as_json)
+    _say_where(out, html)
+    if any(verdict.failed for verdict in verdicts):
+        raise typer.Exit(GATE_FAILED)
+
+
+def _further_tests(texts: Sequence[str]) -> dict[str, str]:
+    tests: dict[str, str] = {}
+    for text in texts:
+        name, equals, file = (part.strip() for part in text.partition("="))
+        if not (name and equals and file):
+            raise ConfigError(f"cannot read --also-test '{text}'; write it as NAME=FILE, e.g. oracle=oracle.parquet")
+        if name in tests or name == "test":
+            raise ConfigError(f"two tests are called '{name}'; give every --also-test a name of its own")
+        tests[name] = file
+    return tests
+
+
+def _check_places(out: Path | None, html: Path | None) -> None:
+    """Before anything is read: both outputs can be written."""
+    if html is not None:
+        require_templates()
+        if html.is_dir() or not html.parent.is_dir():
+            raise ConfigError(f"cannot write --html {html}; name a file in a folder that exists")
+    if out is not None:
+        refuse_filled_folder(out)
+
+
+def _write(result: AuditResult, out: Path | None, html: Path | None) -> None:
+    if out is not None:
+        save_audit(result, out)
+        if not templates_are_there():
+            say(f"note: no {REPORT} was written, because jinja2 is not installed; pip install 'caged[report]'")
+    if html is not None:
+        write_text(html, Audit(result).to_html())
+
+
+def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+    for note in result.notes:
+        say(f"note: {note}")
+    for other, test in result.further.items():
+        for note in test.notes:
+            if note not in result.notes:
+                say(f"note: {other}: {note}")
+    if as_json:
+        print_json({**to_json(result), "gates": [_as_json(verdict) for verdict in verdicts]})
+    else:
+        print_table(HEADERS, summary_rows(result), title=summary_title(result))
+        for other, test in result.further.items():
+            rows = summary_rows(test, only_accuracy=True)  # the lists are the same
+            print_table(HEADERS, rows, title=f"The same lists against {other}, which rests on: {test.evidence}")
+        for sentence in Audit(result).verdict:
+            stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)
+    for verdict in verdicts:
+        say(f"gate {'FAILED' if verdict.failed else 'passed'}: {verdict.gate.text}: {verdict.reason}")
+
+
+def _as_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "expression": verdict.gate.text,
+        "failed": verdict.failed,
+        "metric": verdict.gate.key,
+        "value": verdict.value,
+        "base": verdict.base,
+        "reason": verdict.reason,
+    }
+
+
+def _say_where(out: Path | None, html: Path | None) -> None:
+    if out is not None:
+        say(f"audit folder: {out}")
+    if html is not None:
+        say(f"page: {html}")

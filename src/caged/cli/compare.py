@@ -1,0 +1,83 @@
+"""`caged compare`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.errors import ConfigError
+from caged.experiments.compare import compare
+from caged.experiments.compare_tables import closing, tables
+from caged.files import write_text
+from caged.report.compare_page import comparison_html
+from caged.report.compare_text import comparison_latex, comparison_markdown
+from caged.report.page import require_templates
+
+
+def compare_command(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of finished runs and of audits; the first is the baseline.")
+    ],
+    baseline: Annotated[str | None, typer.Option(help="Method, or folder, to compare the others with.")] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="Metrics to show, e.g. recall@20,ndcg@20/niche [default: the usual eight].")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write a page that opens offline.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Also write the tables as Markdown.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Also write the tables as LaTeX (booktabs).")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare runs and audits of the same test part: differences, intervals, tests.
+
+    Runs of the same method and settings are seeds of one method. One run per method is tested over users; from five
+    runs per method on, the test is over seeds; in between nothing is tested. P-values are adjusted (Holm) over all
+    that is shown.
+
+    Examples:
+
+      caged compare runs/lightgcn runs/ips runs/mostpop
+
+      caged compare runs/lightgcn-* runs/caged-* --baseline lightgcn --html compare.html
+
+      caged compare runs/lightgcn audits/ours --metrics recall@20,tail_share@20 --latex table.tex
+    """
+    files = {"--html": html, "--markdown": markdown, "--latex": latex}
+    _check_places(files)
+    if html is not None:
+        require_templates()
+    found = compare(folders, baseline=baseline, metrics=None if metrics is None else metrics.split(","))
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    command = shlex.join(["caged", *sys.argv[1:]])
+    if html is not None:
+        write_text(html, comparison_html(found, command))
+    if markdown is not None:
+        write_text(markdown, comparison_markdown(found, command))
+    if latex is not None:
+        write_text(latex, comparison_latex(found, command))
+    if as_json:
+        print_json({**found.to_json(), "command": command})
+    else:
+        for table in tables(found):
+            print_table(table.headers, table.rows, title=table.title)
+        for sentence in closing(found):
+            stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)
+    for option, path in files.items():
+        if path is not None:
+            say(f"{option[2:]}: {path}")
+
+
+def _check_places(files: dict[str, Path | None]) -> None:
+    """Before anything is read: every file can be written, and none of them overwrites another."""
+    given = {option: path for option, path in files.items() if path is not None}
+    for option, path in given.items():
+        if path.is_dir() or not path.parent.is_dir():
+            raise ConfigError(f"cannot write {option} {path}; name a file in a folder that exists")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ConfigError(f"{' and '.join(given)} name the same file; give each its own")

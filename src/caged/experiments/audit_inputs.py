@@ -1,0 +1,210 @@
+"""What an audit compares lists with: train, perhaps valid, tests and an item table; files, folders or frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from caged.data.canonical import is_canonical
+from caged.data.columns import Column, Columns, ids_of, integers_where_all
+from caged.data.datasets import DATASETS
+from caged.data.ids import IdMap
+from caged.data.interactions import Interactions
+from caged.data.readers import (
+    DEFAULT_COLUMNS,
+    arrow_table,
+    opened_parquet,
+    read_frame_part,
+    read_part,
+    reader_for,
+    suffix_of,
+)
+from caged.data.source import Source, load
+from caged.data.splits import Split
+from caged.data.textformats import csv_options, header_hint, header_of, read_text
+from caged.errors import DataError
+
+Log = Any  # a path, the name of a dataset, a frame, Interactions, Split or Source
+
+
+@dataclass(frozen=True, eq=False)
+class AuditInputs:
+    """The parts as they were read; `joined_by` puts them on shared id maps."""
+
+    train: Interactions
+    valid: Interactions | None
+    test: Interactions | None
+    further: Mapping[str, Interactions] = field(default_factory=dict)
+    catalogue: IdMap | None = None  # of the item table
+    titles: Mapping[str, str] = field(default_factory=dict)  # by item id as text
+
+    @property
+    def parts(self) -> dict[str, Interactions]:
+        named = {"train": self.train, "valid": self.valid, "test": self.test, **self.further}
+        return {name: part for name, part in named.items() if part is not None}
+
+    @cached_property
+    def user_ids(self) -> IdMap:
+        return IdMap.union(part.user_ids for part in self.parts.values())
+
+    @cached_property
+    def item_ids(self) -> IdMap:
+        listed = [] if self.catalogue is None else [self.catalogue]
+        return IdMap.union([*(part.item_ids for part in self.parts.values()), *listed])
+
+    def joined_by(self, users: IdMap, items: IdMap) -> AuditInputs:
+        """All parts in the rows of one catalogue, together with the users and items that only lists name."""
+        user_ids = IdMap.union([self.user_ids, users]) if len(users) else self.user_ids
+        item_ids = IdMap.union([self.item_ids, items]) if len(items) else self.item_ids
+
+        def moved(part: Interactions | None) -> Interactions | None:
+            return None if part is None else part.reindexed(user_ids, item_ids)
+
+        return replace(
+            self,
+            train=self.train.reindexed(user_ids, item_ids),
+            valid=moved(self.valid),
+            test=moved(self.test),
+            further={name: part.reindexed(user_ids, item_ids) for name, part in self.further.items()},
+        )
+
+
+def read_inputs(
+    train: Log,
+    *,
+    valid: Log | None = None,
+    test: Log | None = None,
+    further_tests: Mapping[str, Log] | None = None,
+    items: Any = None,
+    columns: Columns = DEFAULT_COLUMNS,
+    min_rating: float | None = None,
+) -> AuditInputs:
+    """Read everything. Where `train` is split already, its valid and test parts are taken unless others are given."""
+    how = _Reading(columns, min_rating)
+    given = _parts_of(train, "train", how)
+    held_out = {
+        name: given.get(name) if source is None else _part(source, name, how)
+        for name, source in (("valid", valid), ("test", test))
+    }
+    if "train" not in given:
+        raise DataError("the split given as train has no training part; give the log that the recommender learned from")
+    catalogue, titles = (None, {}) if items is None else _item_table(items)
+    inputs = AuditInputs(
+        given["train"],
+        held_out["valid"],
+        held_out["test"],
+        {name: _part(source, "test", how) for name, source in (further_tests or {}).items()},
+        catalogue,
+        titles,
+    )
+    _check_kinds(inputs)
+    return inputs
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How files and frames are read."""
+
+    columns: Columns = DEFAULT_COLUMNS
+    min_rating: float | None = None
+
+
+def _parts_of(source: Log, alone: str, how: _Reading) -> dict[str, Interactions]:
+    """What a source holds, by part; a plain log is the part `alone`."""
+    if isinstance(source, Interactions):
+        return {alone: source}
+    if isinstance(source, Split):
+        return source.parts
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if str(source) not in DATASETS and (path.suffix or path.exists()) and (path.is_file() or is_canonical(path)):
+            return {alone: read_part(path, columns=how.columns, min_rating=how.min_rating)}
+        if str(source) not in DATASETS and not path.is_dir():
+            reader_for(path)  # says that it does not exist, or what is wrong with its name
+        source = load(source, columns=how.columns, min_rating=how.min_rating)
+    if isinstance(source, Source):
+        return {alone: source.log} if source.log is not None else dict(source.parts or {})
+    return {alone: read_frame_part(source, columns=how.columns, min_rating=how.min_rating)}
+
+
+def _part(source: Log, name: str, how: _Reading) -> Interactions:
+    parts = _parts_of(source, name, how)
+    if name not in parts:
+        raise DataError(f"what was given as {name} has no {name} part, only {', '.join(parts)}; give the {name} file")
+    return parts[name]
+
+
+def _check_kinds(inputs: AuditInputs) -> None:
+    """Integers here and text there never match; better said than counted as unknown."""
+    others: list[tuple[str, str, IdMap, IdMap]] = []
+    for name, part in inputs.parts.items():
+        others.append((name, "user_id", part.user_ids, inputs.train.user_ids))
+        others.append((name, "item_id", part.item_ids, inputs.train.item_ids))
+    if inputs.catalogue is not None:
+        others.append(("the item table", "item_id", inputs.catalogue, inputs.train.item_ids))
+    for name, column, ids, train in others:
+        if len(ids) and len(train) and ids.are_integers != train.are_integers:
+            kinds = ("text", "integers") if train.are_integers else ("integers", "text")
+            raise DataError(
+                f"column '{column}' of {name} holds {kinds[0]} (such as {ids.values[len(ids) - 1].as_py()!r}) where "
+                f"train has {kinds[1]} (such as {train.values[0].as_py()!r}), so nothing would match; write both as "
+                f"the same type"
+            )
+
+
+# ---------------------------------------------------------------- the item table
+
+
+@dataclass(frozen=True)
+class _ItemColumns(Columns):
+    """item_id, and title where there is one."""
+
+    def find(self, found: Any, where: str, *, hint: str = "") -> list[str]:
+        if self.item not in found:
+            listed = ", ".join(f"'{name}'" for name in found[:20])
+            raise DataError(
+                f"{where} has no column 'item_id', found: {listed}{hint}; an item table needs one, rename it"
+            )
+        return [self.item, *(["title"] if "title" in found else [])]
+
+
+def _item_table(items: Any) -> tuple[IdMap, dict[str, str]]:
+    where = str(items) if isinstance(items, str | Path) else "the frame of items"
+    table = _read_item_table(Path(items)) if isinstance(items, str | Path) else arrow_table(items)
+    table = table.select(_ItemColumns().find(table.column_names, where))
+    if table.num_rows == 0:
+        raise DataError(f"{where} holds no items; leave the item table out, or give one with a row per item")
+    ids = ids_of(Column(table["item_id"], "item_id", where))
+    if "title" not in table.column_names:
+        return IdMap.of(ids), {}
+    names = ids.cast(pa.large_string()).to_pylist()
+    titles = table["title"].to_pylist()
+    return IdMap.of(ids), {name: str(title) for name, title in zip(names, titles, strict=True) if title}
+
+
+def _read_item_table(path: Path) -> pa.Table:
+    """Parquet, CSV or TSV; CSV identifiers as integers where all of them are."""
+    from pyarrow import csv
+
+    reader_for(path)
+    suffix = suffix_of(path) or ""
+    if suffix in {".parquet", ".pq"}:
+        with opened_parquet(path) as file:
+            return file.read(columns=_ItemColumns().find(file.schema_arrow.names, str(path)))
+    if not suffix.startswith((".csv", ".tsv")):
+        raise DataError(f"{path} is no item table; give a .parquet, .csv or .tsv file with a column item_id")
+    delimiter = "," if suffix.startswith(".csv") else "\t"
+    content = read_text(path)
+    header = header_of(path, content, delimiter)
+    names = _ItemColumns().find(header, str(path), hint=header_hint(header))
+    try:
+        table = csv.read_csv(pa.BufferReader(content), **csv_options(names, delimiter, newlines_in_values=True))
+    except pa.ArrowException as error:
+        raise DataError(f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); repair the line") from error
+    ids = integers_where_all(Column(table["item_id"], "item_id", str(path)))
+    return table.set_column(table.column_names.index("item_id"), "item_id", ids)

@@ -1,0 +1,31 @@
+"""`history.jsonl` of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from caged.errors import RunError
+from caged.files import json_ready, write_text
+
+
+class History:
+    """Appended per epoch, cut back to the checkpoint on resume."""
+
+    def __init__(self, path: Path, keep: int) -> None:
+        self.path = path
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        write_text(path, "".join(lines[:keep]))
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        complete = self.path.stat().st_size
+        try:
+            with self.path.open("a", encoding="utf-8") as handle:
+                handle.write(json.dumps(json_ready(record), allow_nan=False) + "\n")
+        except OSError as error:
+            with suppress(OSError):
+                os.truncate(self.path, complete)  # no half of a line stays
+            raise RunError(f"could not write {self.path}: {error.strerror}; free space, then resume the run") from error

@@ -1,0 +1,102 @@
+"""`caged train --init RUN`: the first stage of a method, taken from a finished LightGCN run instead of trained again.
+
+The tables are copied into the new run as `init.safetensors`, so that it can be resumed whatever becomes of the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from caged.errors import ConfigError, RunError
+from caged.experiments.artefact import load_artefact
+from caged.experiments.loading import Loaded
+from caged.experiments.spec import ExperimentSpec
+from caged.models import METHODS, Method, Vectors, entry
+from caged.training.checkpoint import load_tensors, save_tensors
+
+FILE = "init.safetensors"
+BACKBONE = "lightgcn"
+
+
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """Layer-0 tables of a run, and what `run.json` says about where they come from."""
+
+    tables: dict[str, Tensor]
+    described: dict[str, Any]
+
+    def save(self, folder: Path) -> None:
+        save_tensors(folder / FILE, self.tables)
+
+
+def load_initial(
+    folder: Path, run: dict[str, Any], trained: ExperimentSpec, spec: ExperimentSpec, data: Loaded
+) -> Initial:
+    """The tables of the run in `folder` for one of `spec` on `data`; whatever does not fit is an error.
+
+    `run` is the content of its `run.json`, `trained` the specification in it.
+    """
+    _check_has_first_stage(spec.method)
+    _check_run(folder, run, trained, spec, data)
+    stored = load_artefact(folder, torch.device("cpu"))
+    ids = (stored.train.user_ids, stored.train.item_ids)
+    if ids != (data.split.train.user_ids, data.split.train.item_ids):
+        raise RunError(f"--init {folder} has another catalogue of users and items; give a run on the same data")
+    tables = {name: stored.method.state().tensors[name] for name in ("users", "items")}
+    _check_width(folder, tables["users"].shape[1], spec)
+    described = {
+        "run": str(folder.resolve()),
+        "method": trained.method,
+        "seed": trained.seed,
+        "config": trained.to_json()["config"],
+        "training": run.get("training"),
+    }
+    return Initial(tables, described)
+
+
+def give_initial(method: Method[Any], folder: Path) -> None:
+    """Let `method` start from the tables that the run in `folder` keeps."""
+    tables = load_tensors(folder / FILE)
+    method.start_from(Vectors(tables["users"], tables["items"]))  # type: ignore[attr-defined]
+
+
+def _check_has_first_stage(method: str) -> None:
+    if not hasattr(entry(method).method, "start_from"):
+        able = ", ".join(name for name, known in METHODS.items() if hasattr(known.method, "start_from"))
+        raise ConfigError(
+            f"--init stands for the first of two stages, and method '{method}' has no such stage; leave it out, or use "
+            f"one of: {able}"
+        )
+
+
+def _check_run(folder: Path, run: dict[str, Any], trained: ExperimentSpec, spec: ExperimentSpec, data: Loaded) -> None:
+    if trained.method != BACKBONE:
+        raise RunError(f"--init {folder} is a run of '{trained.method}'; give a run of {BACKBONE}")
+    if run["status"] != "finished":
+        raise RunError(
+            f"--init {folder} is a run with status '{run['status']}'; finish it with caged train --resume {folder}"
+        )
+    if trained.protocol != spec.protocol:
+        raise RunError(
+            f"--init {folder} was trained under protocol '{trained.protocol}', and this run is under "
+            f"'{spec.protocol}'; give a run under the same protocol"
+        )
+    if run["dataset"]["split_fingerprint"] != data.split.fingerprint:
+        raise RunError(
+            f"--init {folder} was trained on another split (of {run['dataset']['name']}, fingerprint "
+            f"{run['dataset']['split_fingerprint'][:12]} instead of {data.split.fingerprint[:12]}); give a run on the "
+            f"same data with the same data.* values"
+        )
+
+
+def _check_width(folder: Path, width: int, spec: ExperimentSpec) -> None:
+    if width != spec.config.embedding_size:
+        raise ConfigError(
+            f"--init {folder} has embedding_size {width}, and this run has {spec.config.embedding_size}; use "
+            f"--set method.embedding_size={width}"
+        )

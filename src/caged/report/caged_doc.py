@@ -1,0 +1,187 @@
+"""The generated tables of `docs/caged.md`: every recorded run of LightGCN and CAGED.
+
+    python -m caged.report.caged_doc docs/caged.md
+
+rewrites what stands between the markers and leaves the rest alone:
+
+    <!-- runs: DATASET PROTOCOL -->   records of these methods below results/DATASET/PROTOCOL, a row per variant
+    <!-- end -->
+
+Runs that failed or never ended are listed too. A difference to LightGCN is taken seed by seed, and only from a LightGCN
+that was trained in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from caged.files import read_json, write_text
+from caged.report.methods_doc import markdown_table
+
+MARKED = re.compile(r"(<!-- runs: (\S+) (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BACKBONE = "lightgcn"
+METHODS = (BACKBONE, "caged")
+WITH_RANGE = {"Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
+MEANS = {
+    "NDCG hits100": "ndcg_hits100@20",  # only where a record has it: under `paper`
+    "niche Recall": "recall@20/niche",
+    "niche NDCG": "ndcg@20/niche",
+    "popular Recall": "recall@20/popular",
+    "popular NDCG": "ndcg@20/popular",
+    "ARP": "arp@20",
+    "Gini": "gini@20",
+    "coverage": "coverage@20",
+}
+DIFFERENCE = "recall@20"
+SHARED_SETTINGS = {  # what a fair comparison has in common
+    "method": ("embedding_size", "layers", "l2"),
+    "train": ("learning_rate", "batch_size", "epochs", "patience", "sampler"),
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record: a variant of a method with a seed."""
+
+    variant: str
+    seed: int
+    status: str
+    error: str | None
+    settings: tuple[Any, ...]
+    metrics: dict[str, float]
+
+
+def updated(text: str, results: Path) -> str:
+    """The document with every marked part generated anew."""
+
+    def generated(match: re.Match[str]) -> str:
+        opening, dataset, protocol, end = match.groups()
+        return f"{opening}{_content(read_runs(results / dataset / protocol))}\n{end}"
+
+    return MARKED.sub(generated, text)
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """The runs of both methods, LightGCN first, by variant and seed."""
+    runs = [_read(path) for path in folder.glob("*/seed*.json") if _method_of(path) in METHODS]
+    return sorted(runs, key=lambda run: (_order(run.variant), run.variant, run.seed))
+
+
+def _method_of(path: Path) -> str:
+    return path.parent.name.partition("-")[0]
+
+
+def _order(variant: str) -> int:
+    return METHODS.index(variant.partition("-")[0])
+
+
+def _read(path: Path) -> Run:
+    record = read_json(path)
+    config = record["spec"]["config"]
+    settings = tuple(config[part].get(key) for part, keys in SHARED_SETTINGS.items() for key in keys)
+    metrics = record.get("metrics") or {}
+    return Run(path.parent.name, record["spec"]["seed"], record["status"], record.get("error"), settings, metrics)
+
+
+def _content(runs: list[Run]) -> str:
+    if not runs:
+        return "No runs recorded yet."
+    means = {name: key for name, key in MEANS.items() if any(run.metrics.get(key) is not None for run in runs)}
+    header = ["variant", "seeds", *WITH_RANGE, "Recall against LightGCN", *means, "status"]
+    baselines = {(run.seed, run.settings): run for run in runs if run.variant == BACKBONE and run.metrics}
+    rows = [
+        _row(variant, list(group), baselines, means.values())
+        for variant, group in groupby(runs, key=lambda run: run.variant)
+    ]
+    return "\n\n".join([markdown_table(header, rows), *_errors(runs)])
+
+
+def _row(variant: str, runs: list[Run], baselines: dict[Any, Run], means: Iterable[str]) -> list[str]:
+    finished = [run for run in runs if run.status == "finished"]
+    return [
+        f"`{variant}`",
+        ", ".join(str(run.seed) for run in finished) or "-",
+        *(_mean_and_range(finished, key) for key in WITH_RANGE.values()),
+        "-" if variant == BACKBONE else _difference(finished, baselines),
+        *(_mean(finished, key) for key in means),
+        _status(runs),
+    ]
+
+
+def _values(runs: list[Run], key: str) -> list[float]:
+    return [run.metrics[key] for run in runs if run.metrics.get(key) is not None]
+
+
+def _mean(runs: list[Run], key: str) -> str:
+    values = _values(runs, key)
+    return _number(mean(values)) if values else "-"
+
+
+def _mean_and_range(runs: list[Run], key: str) -> str:
+    values = _values(runs, key)
+    if len(values) < 2:
+        return _mean(runs, key)
+    return f"{_number(mean(values))} ({_number(min(values))} to {_number(max(values))})"
+
+
+def _difference(runs: list[Run], baselines: dict[Any, Run]) -> str:
+    """Mean over the seeds that LightGCN has too, with the number of them where not all have."""
+    pairs = [(run, baselines[run.seed, run.settings]) for run in runs if (run.seed, run.settings) in baselines]
+    if not pairs:
+        return "-"
+    base = mean(other.metrics[DIFFERENCE] for _, other in pairs)
+    found = mean(run.metrics[DIFFERENCE] - other.metrics[DIFFERENCE] for run, other in pairs)
+    some = "" if len(pairs) == len(runs) else f", seed {', '.join(str(run.seed) for run, _ in pairs)}"
+    return f"{_signed(found)} ({_signed(100 * found / base, 1)}%{some})" if base else _signed(found)
+
+
+def _signed(value: float, digits: int = 4) -> str:
+    """
+    >>> _signed(0.00123), _signed(-0.5, 1), _signed(-0.00001)
+    ('+0.0012', '-0.5', '+0.0000')
+    """
+    return f"{round(value, digits) + 0.0:+.{digits}f}"  # adding zero takes the sign off a zero
+
+
+def _status(runs: list[Run]) -> str:
+    """
+    >>> _status([Run("caged", seed, "finished", None, (), {}) for seed in (1, 2)])
+    'finished'
+    """
+    states = {status: [run.seed for run in runs if run.status == status] for status in {run.status for run in runs}}
+    if set(states) == {"finished"}:
+        return "finished"
+    parts = [f"{status} (seed {', '.join(map(str, seeds))})" for status, seeds in sorted(states.items())]
+    return "; ".join(parts)
+
+
+def _errors(runs: list[Run]) -> list[str]:
+    lines = [f"- `{run.variant}`, seed {run.seed}: {run.error}" for run in runs if run.status == "failed" and run.error]
+    return ["Why runs failed:\n\n" + "\n".join(lines)] if lines else []
+
+
+def _number(value: float) -> str:
+    """
+    >>> _number(0.12345), _number(195.4686)
+    ('0.1235', '195.5')
+    """
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Generate the result tables of docs/caged.md anew.")
+    parser.add_argument("document", type=Path)
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder that --record wrote to")
+    chosen = parser.parse_args(arguments)
+    write_text(chosen.document, updated(chosen.document.read_text(encoding="utf-8"), chosen.results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Two metrics against each other: one point per method, and the front of those that nobody beats in both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from caged.report import svg
+from caged.report.svg import Format, Scale, colour, decimal, label, tag, text_width
+
+_MARK = 9.0  # distance between a point and its name
+_LINE = 16.0  # height of a name
+
+
+@dataclass(frozen=True)
+class _Box:
+    """The place of a name on the drawing."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def touches(self, other: _Box) -> bool:
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+
+def scatter(
+    points: Mapping[str, tuple[float, float]],
+    front: Sequence[str],
+    *,
+    title: str,
+    description: str,
+    x_label: str,
+    y_label: str,
+    written: Format = decimal,
+    looks: Mapping[str, int] | None = None,
+    width: int = 720,
+    height: int = 400,
+) -> str:
+    """Points with their names beside them; a stepped line joins the front. Both axes show where the points are."""
+    x_levels, y_levels = (
+        zoomed_ticks([point[axis] for point in points.values()], 3 if width < 500 and axis == 0 else 5)
+        for axis in (0, 1)
+    )
+    left, right = max(text_width(written(level)) for level in y_levels) + 14, width - 16
+    top, bottom = 30.0, height - 48.0
+    across = Scale(x_levels[0], x_levels[-1], left + 4, right - 4)
+    upward = Scale(y_levels[0], y_levels[-1], bottom - 4, top + 4)
+    places = {name: (across(x), upward(y)) for name, (x, y) in points.items()}
+    looks = looks or {name: index for index, name in enumerate(points)}
+    drawn = [label(y_label, 0, 14, faint=True), label(x_label, right, height - 8, anchor="end", faint=True)]
+    for level in y_levels:
+        drawn += [_rule(left, upward(level), right, upward(level))]
+        drawn += [label(written(level), left - 8, upward(level) + 4.5, anchor="end", faint=True)]
+    for level in x_levels:
+        drawn += [_rule(across(level), top, across(level), bottom)]
+        drawn += [label(written(level), across(level), bottom + 19, anchor="middle", faint=True)]
+    drawn.append(_front([places[name] for name in front], left, bottom))
+    for name, (x, y) in places.items():
+        said = f"{name}: {x_label} {written(points[name][0])}, {y_label} {written(points[name][1])}"
+        mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), svg.marker(looks[name], x, y))
+        drawn.append(tag("g", svg.hover(said), mark, class_="mark"))
+    drawn += _names(places, front, _Box(left, top, right, bottom))
+    return tag(
+        "svg",
+        tag("desc", svg.words(description)),
+        *drawn,
+        class_="chart",
+        viewBox=f"0 0 {width} {height}",
+        role="img",
+        aria_label=title,
+        font_size=svg.FONT_SIZE,
+        font_family="system-ui, sans-serif",
+    )
+
+
+def zoomed_ticks(values: Sequence[float], count: int = 5) -> list[float]:
+    """Round numbers around the values, with some room; zero is shown only where it is near.
+
+    >>> zoomed_ticks([0.31, 0.33, 0.34])
+    [0.3, 0.31, 0.32, 0.33, 0.34, 0.35]
+    >>> zoomed_ticks([0.2, 0.2])
+    [0.1, 0.15, 0.2, 0.25, 0.3]
+    """
+    low, high = min(values), max(values)
+    room = 0.08 * (high - low) or 0.5 * abs(high) or 0.5
+    start, end = low - room, high + room
+    if low >= 0 and start < 0.25 * (high - low):
+        start = 0.0
+    rough = (end - start) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = power * next(nice for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough * 0.999)
+    first, last = math.floor(start / step + 1e-9), math.ceil(end / step - 1e-9)
+    return [round(index * step, 12) for index in range(first, last + 1)]
+
+
+def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=f"stroke:{svg.RULE};stroke-width:1")
+
+
+def _front(places: Sequence[tuple[float, float]], left: float, bottom: float) -> str:
+    """The edge of what is reached: whatever lies below or left of it is beaten by somebody."""
+    if not places:
+        return ""
+    path = [f"M{left:.1f},{places[0][1]:.1f}", f"H{places[0][0]:.1f}"]
+    path += [f"V{y:.1f} H{x:.1f}" for _, (x, y) in pairwise(places)]
+    path.append(f"V{bottom:.1f}")
+    style = f"fill:none;stroke:{colour(svg.REFERENCE)};stroke-width:1.5;stroke-dasharray:{svg.dash(svg.REFERENCE)}"
+    return tag("path", d=" ".join(path), style=style)
+
+
+def _names(places: Mapping[str, tuple[float, float]], front: Sequence[str], plot: _Box) -> Iterator[str]:
+    """Each name beside its point, on the first side where it touches no point and no other name."""
+    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
+    for index, (name, (x, y)) in enumerate(places.items()):
+        size = text_width(name)
+        others = [*taken[:index], *taken[index + 1 :]]
+        boxes = list(_sides(x, y, size))
+        free = [box for box in boxes if _inside(box, plot) and not any(box.touches(other) for other in others)]
+        box = free[0] if free else next((one for one in boxes if _inside(one, plot)), boxes[0])
+        taken.append(box)
+        # A rim in the colour of the page keeps the name readable where a line passes behind it.
+        rim = f"paint-order:stroke;stroke:{svg.SURFACE};stroke-width:4px;stroke-linejoin:round"
+        style = f"fill:{svg.INK};{rim}{';font-weight:600' if name in front else ''}"
+        yield tag("text", svg.words(name), x=box.left, y=box.bottom - 4, style=style)
+
+
+def _sides(x: float, y: float, size: float) -> Iterator[_Box]:
+    """Right, left, above, below, then further away."""
+    for away in (0.0, _LINE, 2 * _LINE):
+        for left, top in (
+            (x + _MARK, y - _LINE / 2 - away),
+            (x - _MARK - size, y - _LINE / 2 - away),
+            (x - size / 2, y - _MARK - _LINE - away),
+            (x - size / 2, y + _MARK + away),
+            (x + _MARK, y - _LINE / 2 + away),
+            (x - _MARK - size, y - _LINE / 2 + away),
+        ):
+            yield _Box(left, top, left + size, top + _LINE)
+
+
+def _inside(box: _Box, plot: _Box) -> bool:
+    """Within the axes, or nearly: the numbers of the axes begin a little further out."""
+    across = plot.left <= box.left and box.right <= plot.right + 12
+    return across and plot.top <= box.top and box.bottom <= plot.bottom + 6

@@ -1,0 +1,359 @@
+"""`caged audit`: lists of any recommender in, a table, a folder, a page and gates out."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import caged as package
+from tests.cli.invoke import Outcome, caged, contents, train
+from tests.cli.test_bad_input import refused_without_a_trace
+from tests.conftest import Pair, write_log
+from tests.report.test_page import check_page
+
+K = 5
+
+
+@pytest.fixture(scope="module")
+def parts(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """train.csv, test.csv and recs.csv: the most popular unseen items, for 59 of the 60 users."""
+    folder = tmp_path_factory.mktemp("parts")
+    held_out = pairs[::4]
+    known = [pair for pair in pairs if pair not in set(held_out)]
+    write_log(folder / "train.csv", known)
+    write_log(folder / "test.csv", held_out)
+    counts = {item: sum(other == item for _, other in known) for _, item in known}
+    ranked = sorted(counts, key=lambda item: (-counts[item], item))
+    users = sorted({user for user, _ in known})[:-1]
+    seen = set(known)
+    rows = [
+        (user, item, str(rank))
+        for user in users
+        for rank, item in enumerate([item for item in ranked if (user, item) not in seen][:K], start=1)
+    ]
+    _write_lists(folder / "recs.csv", rows)
+    return folder
+
+
+def _write_lists(path: Path, rows: Sequence[tuple[str, ...]], header: str = "user_id,item_id,rank") -> Path:
+    path.write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def rows_of(path: Path) -> list[tuple[str, ...]]:
+    return [tuple(line.split(",")) for line in path.read_text().splitlines()[1:]]
+
+
+def audit(parts: Path, *arguments: str | Path, recs: str | Path = "recs.csv", test: bool = True) -> Outcome:
+    given = ["--test", parts / "test.csv"] if test else []
+    return caged("audit", parts / recs, "--train", parts / "train.csv", *given, "-k", str(K), *arguments)
+
+
+def numbers(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.code == 0, outcome.err
+    content: dict[str, Any] = json.loads(outcome.out)
+    return content
+
+
+# ---------------------------------------------------------------- what it reports
+
+
+def test_a_table_with_intervals_and_the_verdict(parts: Path) -> None:
+    outcome = audit(parts)
+    assert outcome.code == 0, outcome.err
+    assert "Audit of recs, test: natural" in outcome.out
+    assert re.search(rf"^recall@{K}/niche +0\.\d+ +0\.\d+ to 0\.\d+ +\d+$", outcome.out, re.MULTILINE)
+    assert re.search(rf"^coverage@{K} +0\.\d+ +- +59$", outcome.out, re.MULTILINE)
+    assert "The lists exaggerate popularity: the most popular fifth of the items fills" in outcome.out
+    assert "1 user with test items has no list: their accuracy counts as 0." in outcome.err
+
+
+def test_json_holds_everything(parts: Path) -> None:
+    found = numbers(audit(parts, "--json"))
+    assert found["evidence"] == "natural"
+    assert len(found["verdict"]) == 3
+    low, high = found["intervals"][f"recall@{K}"]
+    assert low <= found["metrics"][f"recall@{K}"] <= high
+    assert found["users"][f"recall@{K}"] == 60
+    assert found["counts"]["users_relevant_without_list"] == 1
+    assert found["gates"] == []
+
+
+def test_the_page_and_the_folder(parts: Path, tmp_path: Path) -> None:
+    page, folder = tmp_path / "report.html", tmp_path / "kept"
+    outcome = audit(parts, "--html", page, "-o", folder)
+    assert outcome.code == 0, outcome.err
+    check_page(page.read_text())
+    assert "caged audit" in page.read_text()
+    assert {"metrics.json", "audit.json", "per_user.parquet", "report.html"} <= {path.name for path in folder.iterdir()}
+    assert (folder / "report.html").read_text() == page.read_text()
+    assert len(pq.read_table(folder / "per_user.parquet")) == 60
+
+
+def test_without_a_test_there_is_no_accuracy(parts: Path) -> None:
+    outcome = audit(parts, test=False)
+    assert outcome.code == 0, outcome.err
+    assert "Audit of recs, no test" in outcome.out
+    assert "recall@" not in outcome.out
+    assert "cannot say how good they are" in outcome.out
+    assert numbers(audit(parts, "--json", test=False))["metrics"][f"recall@{K}"] is None
+
+
+def test_several_tests_and_what_they_rest_on(parts: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    arguments = ("--evidence", "random", "--also-test", f"oracle={parts / 'test.csv'}", "--html", page, "--json")
+    found = numbers(audit(parts, *arguments))
+    assert found["evidence"] == "random"
+    assert found["further_tests"]["oracle"]["evidence"] == "oracle"
+    assert found["further_tests"]["oracle"]["metrics"] == found["metrics"]
+    assert "test (random):" in page.read_text()
+    assert "oracle (oracle):" in page.read_text()
+
+
+def test_several_cut_offs_and_titles(parts: Path, tmp_path: Path) -> None:
+    items = tmp_path / "items.csv"
+    items.write_text("item_id,title\n" + "".join(f"i{item:02d},Title {item}\n" for item in range(45)))
+    page = tmp_path / "report.html"
+    outcome = audit(parts, "-k", "3,5", "--items", items, "--html", page)
+    assert outcome.code == 0, outcome.err
+    assert "recall@3" in outcome.out
+    assert "recall@5" in outcome.out
+    assert "The first 3 recommendations for 59 users, out of a catalogue of 45 items" in page.read_text()
+    assert "Title 0" in page.read_text()
+
+
+def test_missing_lists_and_seen_items_can_be_left_out(parts: Path, tmp_path: Path) -> None:
+    skipped = numbers(audit(parts, "--missing", "skip", "--json"))
+    assert skipped["users"][f"recall@{K}"] == 59
+    seen = rows_of(parts / "train.csv")[0]
+    rows = [(*seen, "0"), *rows_of(parts / "recs.csv")]
+    kept = numbers(audit(parts, "--json", recs=_write_lists(tmp_path / "seen.csv", rows)))
+    assert any("1 row recommended something the user already had" in note for note in kept["notes"])
+    dropped = numbers(audit(parts, "--drop-seen", "--json", recs=tmp_path / "seen.csv"))
+    assert dropped["metrics"] == numbers(audit(parts, "--json"))["metrics"]
+
+
+def test_other_column_names(parts: Path, tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        write_log(tmp_path / name, [row[:2] for row in rows_of(parts / name)], "reader,book")  # type: ignore[misc]
+    names = ("--user-column", "reader", "--item-column", "book")
+    given = ("--train", tmp_path / "train.csv", "--test", tmp_path / "test.csv", "-k", str(K), "--json", *names)
+    renamed = _write_lists(tmp_path / "recs.csv", rows_of(parts / "recs.csv"), "reader,book,rank")
+    expected = numbers(audit(parts, "--json"))["metrics"]
+    assert numbers(caged("audit", renamed, *given))["metrics"] == expected
+    assert numbers(caged("audit", parts / "recs.csv", *given))["metrics"] == expected  # lists with the usual names
+
+
+def test_the_python_object_agrees_with_the_command(parts: Path) -> None:
+    found = package.audit(str(parts / "recs.csv"), train=str(parts / "train.csv"), test=str(parts / "test.csv"), k=K)
+    stored = numbers(audit(parts, "--json"))
+    assert found.metrics == pytest.approx(
+        {key: np.nan if value is None else value for key, value in stored["metrics"].items()}, nan_ok=True
+    )
+    assert {key: list(interval[:2]) for key, interval in found.intervals.items()} == stored["intervals"]
+    assert found.per_user is not None
+    assert found.verdict == stored["verdict"]
+    frame = pa.table({"user_id": ["u00"], "item_id": ["i05"], "score": [1.0]})
+    assert package.audit(frame, train=str(parts / "train.csv"), k=K).metrics[f"coverage@{K}"] == 1 / 40
+
+
+# ---------------------------------------------------------------- odd lists
+
+
+def odd(parts: Path, tmp_path: Path, rows: Sequence[tuple[str, ...]], header: str = "user_id,item_id,rank") -> Any:
+    return numbers(audit(parts, "--json", recs=_write_lists(tmp_path / "odd.csv", rows, header)))
+
+
+def test_unknown_users_and_items_are_kept_and_counted(parts: Path, tmp_path: Path) -> None:
+    rows = [*rows_of(parts / "recs.csv"), ("stranger", "i00", "1"), ("u00", "novelty", "9")]
+    found = odd(parts, tmp_path, rows)
+    assert found["counts"]["users_unknown"] == found["counts"]["items_unknown"] == 1
+    assert any("occurs in no log: kept, without a profile" in note for note in found["notes"])
+    assert any("joins the catalogue as niche" in note for note in found["notes"])
+
+
+def test_duplicate_ranks_and_short_lists_are_counted(parts: Path, tmp_path: Path) -> None:
+    rows = rows_of(parts / "recs.csv")
+    tied = [(user, item, "1" if rank == "2" else rank) for user, item, rank in rows]
+    found = odd(parts, tmp_path, tied)
+    assert found["counts"]["duplicate_ranks"] == 59
+    assert any("had the rank of another item" in note for note in found["notes"])
+    short = odd(parts, tmp_path, [row for row in rows if int(row[2]) < 3])
+    assert short["counts"][f"lists_shorter_than@{K}"] == 59
+    assert any(f"shorter than {K}" in note for note in short["notes"])
+
+
+def test_nothing_in_common_is_said(parts: Path, tmp_path: Path) -> None:
+    found = odd(parts, tmp_path, [("x", "y", "1"), ("x", "z", "2")])
+    assert any("do both files use the same user ids?" in note for note in found["notes"])
+
+
+# ---------------------------------------------------------------- refusals
+
+BAD_LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "no rows": ("user_id,item_id,score\n", ("holds no recommendations",)),
+    "empty": ("", ("is empty",)),
+    "NaN score": ("user_id,item_id,score\nu00,i05,1\nu00,i06,nan\n", ("score", "data row 2")),
+    "no number": ("user_id,item_id,score\nu00,i05,good\n", ("'good'", "data row 1")),
+    "rank below one": ("user_id,item_id,rank\nu00,i05,-3\n", ("rank", "-3")),
+    "no order": ("user_id,item_id\nu00,i05\n", ("neither 'score' nor 'rank'",)),
+    "misnamed column": ("user,item_id,rank\nu00,i05,1\n", ("no column 'user_id'", "did you mean 'user'?")),
+    "empty id": ("user_id,item_id,rank\n,i05,1\n", ("is empty", "data row 1")),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LISTS)
+def test_bad_lists(case: str, parts: Path, tmp_path: Path) -> None:
+    content, words = BAD_LISTS[case]
+    (tmp_path / "bad.csv").write_text(content)
+    arguments = ["audit", "bad.csv", "--train", str(parts / "train.csv"), "-o", "kept", "--html", "report.html"]
+    refused_without_a_trace(tmp_path, arguments, *words)
+
+
+def test_integers_and_text_never_match(parts: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"user_id": [1, 2], "item_id": [3, 4], "rank": [1, 1]}), tmp_path / "numbers.parquet")
+    arguments = ["audit", "numbers.parquet", "--train", str(parts / "train.csv"), "-o", "kept"]
+    refused_without_a_trace(tmp_path, arguments, "column 'user_id' holds integers", "train has text")
+
+
+def test_a_test_that_was_trained_on_is_refused(parts: Path, tmp_path: Path) -> None:
+    train_file = str(parts / "train.csv")
+    arguments = ["audit", str(parts / "recs.csv"), "--train", train_file, "--test", train_file]
+    refused_without_a_trace(tmp_path, arguments, "were also seen in train")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-k", "0"], ("0",)),
+        (["-k", "ten"], ("ten",)),
+        (["--missing", "drop"], ("drop", "skip, zero")),
+        (["--evidence", "strong"], ("unknown evidence 'strong'", "random")),
+        (["--also-test", "oracle"], ("--also-test 'oracle'", "NAME=FILE")),
+        (["--also-test", "a=test.csv", "--also-test", "a=test.csv"], ("two tests are called 'a'",)),
+        (["--html", "nowhere/report.html"], ("--html nowhere/report.html",)),
+        (["--against", "nowhere"], ("nowhere",)),
+        (["--fail-if", "tail_shar@5<0.2"], ("unknown metric 'tail_shar'", "did you mean 'tail_share'?")),
+        (["--fail-if", "recall@5 drops 1%"], ("--against DIR",)),
+        (["--fail-if", "recall@20<0.1"], ("k = 20", "add it to -k")),
+        (["--test", "absent.csv"], ("absent.csv does not exist",)),
+    ],
+)
+def test_bad_options(arguments: list[str], words: tuple[str, ...], parts: Path, tmp_path: Path) -> None:
+    given = ["audit", str(parts / "recs.csv"), "--train", str(parts / "train.csv"), "-k", str(K), "-o", "kept"]
+    refused_without_a_trace(tmp_path, [*given, *arguments], *words)
+
+
+def test_a_filled_folder_is_not_touched(parts: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine.txt").write_text("mine")
+    given = ["audit", str(parts / "recs.csv"), "--train", str(parts / "train.csv"), "-o", "kept"]
+    refused_without_a_trace(tmp_path, given, "kept is not empty")
+
+
+def test_a_page_needs_the_template_engine_and_a_folder_does_not(
+    parts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    given = ["audit", str(parts / "recs.csv"), "--train", str(parts / "train.csv")]
+    refused_without_a_trace(tmp_path, [*given, "--html", "report.html"], "jinja2", "caged[report]")
+    outcome = caged(*given, "-o", tmp_path / "kept")
+    assert outcome.code == 0, outcome.err
+    assert "jinja2 is not installed" in outcome.err
+    assert (tmp_path / "kept" / "metrics.json").exists()
+
+
+# ---------------------------------------------------------------- gates
+
+
+def test_gates_decide_the_exit_code_and_say_why(parts: Path, tmp_path: Path) -> None:
+    passed = audit(parts, "--fail-if", f"tail_share@{K}>0.9")
+    assert passed.code == 0
+    assert f"gate passed: tail_share@{K}>0.9: tail_share@{K} is" in passed.err
+    both = ("--fail-if", f"tail_share@{K}<0.9", "--fail-if", f"gini@{K} > 0", "--html", tmp_path / "report.html")
+    failed = audit(parts, *both)
+    assert failed.code == 1
+    assert f"recall@{K}" in failed.out  # the numbers come all the same, and the page
+    assert (tmp_path / "report.html").exists()
+    assert len(re.findall(r"^gate FAILED: ", failed.err, re.MULTILINE)) == 2
+    content = json.loads(audit(parts, "--fail-if", f"tail_share@{K}<0.9", "--json").out)
+    assert [gate["failed"] for gate in content["gates"]] == [True]
+
+
+def test_a_gate_on_an_undefined_value_fails(parts: Path) -> None:
+    outcome = audit(parts, "--fail-if", f"recall@{K}<0.01", test=False)
+    assert outcome.code == 1
+    assert f"recall@{K} is undefined, so the gate cannot be passed" in outcome.err
+
+
+def test_gates_against_a_base(parts: Path, tmp_path: Path) -> None:
+    assert audit(parts, "-o", tmp_path / "base").code == 0
+    worse = _write_lists(tmp_path / "worse.csv", [row for row in rows_of(parts / "recs.csv") if row[2] != "1"])
+    gate = ("--against", tmp_path / "base", "--fail-if", f"recall@{K} drops 1%")
+    assert audit(parts, *gate).code == 0
+    failed = audit(parts, *gate, recs=worse)
+    assert failed.code == 1
+    assert "allowed is a drop of at most 1%" in failed.err
+    half = [row[:2] for row in rows_of(parts / "test.csv")[::2]]
+    test = write_log(tmp_path / "half.csv", half)  # type: ignore[arg-type]
+    other = caged("audit", worse, "--train", parts / "train.csv", "--test", test, "-k", str(K), *gate)
+    assert other.code == 2
+    assert "another test part" in other.error
+
+
+def test_a_run_is_a_base_too(log_csv: Path, tmp_path: Path) -> None:
+    train(log_csv, tmp_path / "run", "--no-report", method="mostpop")
+    assert caged("data", "split", log_csv, "-o", tmp_path / "split").code == 0
+    given = ("--train", tmp_path / "split", "--against", tmp_path / "run", "--fail-if", "recall@20 drops 0%")
+    outcome = caged("audit", tmp_path / "run" / "recommendations.parquet", *given)
+    assert outcome.code == 0, outcome.err
+
+
+# ---------------------------------------------------------------- pages of our own runs
+
+
+def test_train_and_evaluate_write_the_page_of_their_run(log_csv: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(log_csv, run, method="mostpop")
+    page = (run / "report.html").read_text()
+    check_page(page)
+    assert "Popularity audit: mostpop on log" in page
+    assert "Protocol: honest." in page
+    assert "caged train --data" in page
+    before = contents(run)
+    assert caged("evaluate", run, "-k", "5,10", "--html", tmp_path / "five.html").code == 0
+    assert "The first 5 recommendations" in (tmp_path / "five.html").read_text()
+    assert caged("evaluate", run, "--part", "valid", "--html", tmp_path / "valid.html").code == 0
+    check_page((tmp_path / "valid.html").read_text())
+    assert caged("evaluate", run, "--html", tmp_path / "no" / "where.html").code == 2
+    assert contents(run) == before
+
+
+def test_the_numbers_of_a_run_are_those_of_its_audit(log_csv: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    train(log_csv, run, "--no-report", method="mostpop")
+    assert not (run / "report.html").exists()
+    assert caged("data", "split", log_csv, "-o", tmp_path / "split").code == 0
+    lists = run / "recommendations.parquet"
+    found = numbers(caged("audit", lists, "--train", tmp_path / "split", "--json"))["metrics"]
+    stored = json.loads((run / "metrics.json").read_text())["metrics"]
+    assert {key: found[key] for key in stored} == pytest.approx(stored)
+
+
+def test_a_run_goes_on_without_the_template_engine(
+    log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    outcome = train(log_csv, tmp_path / "run", method="mostpop")
+    assert "note: report.html is left out, because jinja2 is not installed" in outcome.err
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / "metrics.json").exists()

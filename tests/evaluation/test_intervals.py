@@ -1,0 +1,196 @@
+import math
+
+import numpy as np
+import pytest
+
+from caged.data.popularity import USER_GROUPS
+from caged.evaluation import bias, exposure, intervals, measure
+from caged.evaluation.estimates import estimate_of
+from caged.evaluation.intervals import Interval
+from caged.evaluation.keys import MetricKey
+from caged.evaluation.measure import Report
+from tests.evaluation.worlds import random_world, toy_world
+
+WITHOUT = ("coverage", "gini", "entropy")
+
+
+def toy_report(ks=(3,), **options):
+    world = toy_world()
+    return measure.measure(world.lists, world.reference, ks, **options)
+
+
+def literal_replicates(report: Report, draws: int, seed: int) -> dict[str, list[float]]:
+    """Section 6 of the definitions, word by word: one draw after the other, one key after the other."""
+    rng = np.random.default_rng(seed)
+    n = len(report.users)
+    keys = [MetricKey.parse(key) for key in report.metrics if MetricKey.parse(key).name not in WITHOUT]
+    replicates: dict[str, list[float]] = {str(key): [] for key in keys}
+    for _ in range(draws):
+        drawn = rng.integers(0, n, size=n)
+        for key in keys:
+            replicates[str(key)].append(_literal(report, key, drawn))
+    return replicates
+
+
+def _literal(report: Report, key: MetricKey, drawn: np.ndarray) -> float:
+    sums = {name: values[drawn] for name, values in report.sums.items()}
+    group = report.user_group[drawn]
+    member = np.ones(len(drawn), bool) if key.user_group is None else group == USER_GROUPS.index(key.user_group)
+    recall = [exposure.pooled_recall(sums[f"hits@{key.k}/{g}"], sums[f"relevant/{g}"]) for g in ("popular", "niche")]
+    rate = [
+        exposure.exposure_rate(sums[f"listed_unseen@{key.k}/{g}"], sums[f"eligible/{g}"]) for g in ("popular", "niche")
+    ]
+    pooled = {
+        "pop_reo": lambda: exposure.pop_reo(*recall),
+        "pop_rsp": lambda: exposure.pop_rsp(*rate),
+        "pooled_recall": lambda: recall[key.group == "niche"],
+        "exposure_rate": lambda: rate[key.group == "niche"],
+        "exposure_kl": lambda: exposure.exposure_kl(sums[f"bucket_exposure@{key.k}"].sum(axis=0), report.bucket_mass),
+        "delta_gap": lambda: bias.delta_gap(
+            report.per_user[f"arp@{key.k}"][drawn][member], sums["profile_popularity"][member]
+        ),
+    }
+    if key.name in pooled:
+        return pooled[key.name]()
+    values = report.per_user[str(MetricKey(key.name, key.k, key.item_group))][drawn][member]
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if len(values) else math.nan
+
+
+def test_the_hand_computed_interval():
+    found = intervals.intervals(toy_report())["recall@3"]
+    assert found.method == "bootstrap"
+    assert (found.low, found.high) == pytest.approx((0.150000, 0.583333), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_every_interval_equals_the_literal_bootstrap(seed):
+    world = random_world(np.random.default_rng(seed))
+    report = measure.measure(world.lists, world.reference, (4, 10))
+    found = intervals.intervals(report, draws=200, seed=seed)
+    for key, replicates in literal_replicates(report, 200, seed).items():
+        defined = np.array([value for value in replicates if not math.isnan(value)])
+        if len(replicates) - len(defined) > 0.05 * len(replicates):
+            assert key not in found, key
+        else:
+            expected = np.quantile(defined, [0.025, 0.975])
+            np.testing.assert_allclose(found[key][:2], expected, rtol=0, atol=1e-12, err_msg=key)
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
+    report = toy_report()
+    at_once = intervals.intervals(report, draws=100)
+    monkeypatch.setattr(intervals, "BLOCK_COUNTS", 20)
+    for key, interval in intervals.intervals(report, draws=100).items():
+        np.testing.assert_allclose(interval[:2], at_once[key][:2], rtol=0, atol=1e-12)
+
+
+def test_metrics_that_resampling_would_shift_have_none():
+    found = intervals.intervals(toy_report())
+    assert "recall@3" in found
+    assert not [key for key in found if MetricKey.parse(key).name in WITHOUT]
+
+
+def test_a_key_that_is_undefined_in_too_many_draws_has_none():
+    """recall@3/niche-taste rests on one user of six, whom (5/6)^6 = 33% of the draws miss."""
+    found = intervals.intervals(toy_report())
+    assert "recall@3/niche-taste" not in found
+    assert "recall@3/diverse" in found  # three of six: missed by 1.6%
+
+
+def test_no_users_no_intervals():
+    world = toy_world()
+    world.items, world.relevant = {}, {}
+    assert intervals.intervals(measure.measure(world.lists, world.reference, (3,))) == {}
+
+
+def larger_report(**options) -> Report:
+    world = random_world(np.random.default_rng(2), user_count=1500, item_count=60)
+    return measure.measure(world.lists, world.reference, (10,), **options)
+
+
+def test_above_the_limit_a_mean_has_the_normal_interval(monkeypatch):
+    monkeypatch.setattr(intervals, "MOST_DRAWN", 0)
+    report = larger_report()
+    found = intervals.intervals(report)
+    for key in ("recall@10", "arp@10", "pru@10", "ndcg@10/niche"):
+        values = report.per_user[key][~np.isnan(report.per_user[key])]
+        reach = 1.959964 * values.std(ddof=1) / math.sqrt(len(values))
+        assert found[key] == Interval(
+            pytest.approx(values.mean() - reach, abs=1e-12), pytest.approx(values.mean() + reach, abs=1e-12), "normal"
+        )
+
+
+def test_the_normal_intervals_are_close_to_the_bootstrap(monkeypatch):
+    """Also for ratios, whose value is linearised; 1,500 users, 1,000 draws. The parities of this world are left out:
+    so close to zero that an absolute value folds back, nothing can be linearised."""
+    report = larger_report()
+    drawn = intervals.intervals(report)
+    monkeypatch.setattr(intervals, "MOST_DRAWN", 0)
+    normal = intervals.intervals(report)
+    assert set(normal) == set(drawn)
+    assert max(drawn.pop(key).low for key in ("pop_rsp@10", "pop_reo@10")) < 0.01
+    for key in drawn:
+        interval = normal[key]
+        width = drawn[key].high - drawn[key].low
+        assert interval.high - interval.low == pytest.approx(width, rel=0.15, abs=1e-6), key
+        assert interval.low == pytest.approx(drawn[key].low, abs=0.15 * width + 1e-6), key
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_are_those_of_the_values(seed):
+    """Central differences of every key, relative to the size of each sum."""
+    world = random_world(np.random.default_rng(seed))
+    report = measure.measure(world.lists, world.reference, (10,))
+    for key in report.metrics:
+        if MetricKey.parse(key).name in WITHOUT or math.isnan(report.metrics[key]):
+            continue
+        estimate = estimate_of(MetricKey.parse(key), report.bucket_mass)
+        sums = measure.moments_of(estimate, report).sums
+        steps = np.diag(1e-6 * sums)
+        expected = (estimate.value(sums + steps) - estimate.value(sums - steps)) / 2e-6
+        np.testing.assert_allclose(estimate.gradient(sums) * sums, expected, rtol=0, atol=1e-7, err_msg=key)
+        assert float(estimate.gradient(sums) @ sums) == pytest.approx(0, abs=1e-9)  # Euler: see `estimates`
+
+
+def test_without_values_per_user_sums_give_the_same_normal_interval(monkeypatch):
+    monkeypatch.setattr(measure, "BLOCK_PLACES", 1000)
+    summed = larger_report(per_user_limit=100)
+    assert summed.per_user == {}
+    assert summed.sums == {}
+    monkeypatch.setattr(intervals, "MOST_DRAWN", 0)
+    expected = intervals.intervals(larger_report())
+    found = intervals.intervals(summed)
+    assert set(found) == set(expected)
+    for key, interval in found.items():
+        np.testing.assert_allclose(interval[:2], expected[key][:2], rtol=0, atol=1e-10, err_msg=key)
+
+
+def drawn_report(rng: np.random.Generator, users: int) -> Report:
+    """Users of whom recall and relevant items are known in distribution: recall is Beta(1, 3), R is 1..5."""
+    relevant = rng.integers(1, 6, users)
+    hits = rng.binomial(relevant, 0.3)
+    return Report(
+        users=np.arange(users),
+        metrics={"recall@5": math.nan, "pooled_recall@5/niche": math.nan},
+        users_per_metric={},
+        per_user={"recall@5": rng.beta(1, 3, users)},
+        sums={"hits@5/niche": hits, "relevant/niche": relevant},
+        counts={},
+        user_group=np.zeros(users, dtype=np.int8),
+    )
+
+
+@pytest.mark.parametrize("most_drawn", [10**6, 0], ids=["bootstrap", "normal"])
+def test_intervals_cover_the_truth_at_about_95_percent(monkeypatch, most_drawn):
+    """400 samples of 150 users; 95% +- 3 standard errors (1.1%) and a little for the finite sample."""
+    monkeypatch.setattr(intervals, "MOST_DRAWN", most_drawn)
+    rng = np.random.default_rng(7)
+    truth = {"recall@5": 0.25, "pooled_recall@5/niche": 0.3}
+    covered = dict.fromkeys(truth, 0)
+    for _ in range(400):
+        found = intervals.intervals(drawn_report(rng, 150), draws=300)
+        for key, value in truth.items():
+            covered[key] += found[key].low <= value <= found[key].high
+    for key, count in covered.items():
+        assert 0.91 <= count / 400 <= 0.985, key
