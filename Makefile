@@ -4,13 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench browser clean
 
 demo: $(STAMP)
 	$(BIN)/caged demo
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n 2
+
+# The pages are tested in a real browser; without one these tests are skipped. Only continuous integration installs it.
+browser:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+	|| { test -n "$$CI" && test "$$(id -u)" = 0 && timeout 180 apt-get install -y -qq chromium > /dev/null 2>&1; } \
+	|| echo "no Chromium here: the tests of the pages in a browser will be skipped"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

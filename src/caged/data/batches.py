@@ -45,8 +45,9 @@ def tables_of(path: Path, columns: Columns) -> Iterator[pa.Table]:
 def _parquet(path: Path, columns: Columns) -> Iterator[pa.Table]:
     with opened_parquet(path) as file:
         names = columns.find(file.schema_arrow.names, str(path))
-        for batch in file.iter_batches(batch_size=TABLE_ROWS // 8, columns=names):
-            yield pa.Table.from_batches([batch])
+        for group in range(file.num_row_groups):  # one by one: a reader of all of them keeps what it has read
+            for batch in file.iter_batches(batch_size=TABLE_ROWS // 8, columns=names, row_groups=[group]):
+                yield pa.Table.from_batches([batch])
 
 
 def _delimited(path: Path, columns: Columns, delimiter: str | None) -> Iterator[pa.Table]:
