@@ -1,7 +1,8 @@
 """How long an audit of many lists takes, and how much memory; and the same metrics written with pandas.
 
-    python benchmarks/audit.py --rows 10_000_000 --json benchmarks/results/audit_10m_cpu2.json
-    python benchmarks/audit.py --rows 100_000_000 --no-pandas --json benchmarks/results/audit_100m_cpu2.json
+    python benchmarks/audit.py --rows 10_000_000 --rounds 3 --json benchmarks/results/audit_10m_cpu2.json
+    python benchmarks/audit.py --rows 100_000_000 --no-pandas --order shuffled --items 200_000 \\
+        --json benchmarks/results/audit_100m_cpu2.json
 
 Lists of 20 items, a training log of four interactions per user and a test part of one are generated in a temporary
 folder. Each side reads the files and computes every metric at k = 20 in processes of its own, whose peak memory is what

@@ -25,7 +25,7 @@ from caged.evaluation.reference import Reference
 
 Missing = Literal["zero", "skip"]
 Key = TypeVar("Key")
-BLOCK_PLACES = 1 << 18  # list places that are measured at a time
+BLOCK_PLACES = 1 << 20  # list places that are measured at a time
 
 
 class Moments(NamedTuple):

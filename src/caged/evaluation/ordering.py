@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +30,7 @@ class Entries:
         score = None if self.score is None else self.score[chosen]
         return Entries(self.local[chosen], self.items[chosen], rank, score)
 
-    @property
+    @cached_property
     def same_user(self) -> Array:
         """For each row but the first, whether the row before is of the same user."""
         return np.asarray(self.local[1:] == self.local[:-1])
@@ -38,15 +39,19 @@ class Entries:
         """Users whose ranks, once in order, leave out a number; a list may start at 0 or 1."""
         if self.rank is None or len(self) == 0:
             return 0
-        same = self.same_user
-        starts_late = self.rank[np.append(True, ~same)] > 1
-        gap = same & (np.diff(self.rank) > 1)
-        users = np.append(self.local[np.append(True, ~same)][starts_late], self.local[1:][gap])
-        return len(np.unique(users))
+        opens = np.append(0, np.flatnonzero(~self.same_user) + 1)
+        starts_late = opens[self.rank[opens] > 1]
+        gap = np.flatnonzero(self.same_user & (self._rank_steps > 1)) + 1
+        return len(np.unique(self.local[np.append(starts_late, gap)]))
 
     def shared_ranks(self) -> int:
         """Rows that have the rank of the row before, within a list in order."""
-        return 0 if self.rank is None else int(np.count_nonzero(self.same_user & (np.diff(self.rank) == 0)))
+        return 0 if self.rank is None else int(np.count_nonzero(self.same_user & (self._rank_steps == 0)))
+
+    @cached_property
+    def _rank_steps(self) -> Array:
+        assert self.rank is not None  # asked for only where there are ranks
+        return np.diff(self.rank)
 
 
 def ordered(entries: Entries) -> Entries:
