@@ -16,11 +16,8 @@ from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
 from caged.evaluation.intervals import MOST_DRAWN, Interval, drawn_counts, percentile_interval
 from caged.evaluation.keys import METRICS, MetricKey
 from caged.experiments.audit_folder import PER_USER, SUMS
-from caged.experiments.compare_entries import Entry, UserValues, read_table
+from caged.experiments.compare_entries import UserValues, read_table
 from caged.experiments.compare_groups import Group
-
-# The exposure of buckets is compared with their training interactions, which the folders do not hold.
-_NOT_FROM_USERS = (*WITHOUT_INTERVAL, "exposure_kl")
 
 
 class PooledDifference(NamedTuple):
@@ -31,11 +28,14 @@ class PooledDifference(NamedTuple):
 def pooled_differences(base: Group, group: Group, keys: Sequence[str]) -> dict[str, PooledDifference]:
     """For the pooled keys among `keys`, where both sides store what each user adds; runs of a method are averaged."""
     parsed = [key for key in map(MetricKey.parse, keys) if METRICS[key.name].kind == "catalogue"]
-    estimates = {str(key): estimate_of(key, np.zeros(0)) for key in parsed if key.name not in _NOT_FROM_USERS}
+    pooled = [key for key in parsed if key.name not in WITHOUT_INTERVAL]
     entries = (*base.entries, *group.entries)
-    if not estimates or not all(entry.has_sums for entry in entries):
+    if not pooled or not all(entry.has_sums for entry in entries):
         return {}
-    tables = _tables(entries, list(estimates.values()))
+    stored = [_StoredParts(read_table(entry.folder / PER_USER), read_table(entry.folder / SUMS)) for entry in entries]
+    mass = stored[0].bucket_mass  # the same in all of them: they share the training part
+    estimates = {str(key): estimate_of(key, mass) for key in pooled if key.name != "exposure_kl" or len(mass)}
+    tables = _tables(stored, list(estimates.values()))
     users = len(tables[0][0])
     if not 0 < users <= MOST_DRAWN:
         return {}
@@ -49,9 +49,8 @@ def pooled_differences(base: Group, group: Group, keys: Sequence[str]) -> dict[s
     }
 
 
-def _tables(entries: Sequence[Entry], estimates: Sequence[Estimate]) -> list[list[Array]]:
-    """Per entry and estimate the table of parts (users in common, sums)."""
-    stored = [_StoredParts(read_table(entry.folder / PER_USER), read_table(entry.folder / SUMS)) for entry in entries]
+def _tables(stored: Sequence[_StoredParts], estimates: Sequence[Estimate]) -> list[list[Array]]:
+    """Per folder and estimate the table of parts (users in common, sums)."""
     common = stored[0].user_ids
     for one in stored[1:]:
         rows, _ = UserValues(common, np.empty((len(common), 0))).of(one.as_values)
@@ -62,7 +61,7 @@ def _tables(entries: Sequence[Entry], estimates: Sequence[Estimate]) -> list[lis
 
 
 def _stacked(estimate: Estimate, users: _StoredParts) -> Array:
-    return np.stack([np.asarray(part, dtype=np.float64) for part in estimate.parts(users)], axis=1)
+    return np.column_stack([np.asarray(part, dtype=np.float64) for part in estimate.parts(users)])
 
 
 def _values(counts: Array, tables: list[list[Array]], estimates: dict[str, Estimate], split: int) -> Array:
@@ -99,7 +98,17 @@ class _StoredParts:
     def per_user_of(self, key: MetricKey) -> Array:
         return np.asarray(_column(self.per_user, str(key)).to_numpy(), dtype=np.float64)
 
+    @property
+    def bucket_mass(self) -> Array:
+        """Training interactions per popularity bucket; empty in folders that do not hold them."""
+        stored = (self.sums.schema.metadata or {}).get(b"bucket_mass", b"").decode()
+        return np.array([int(count) for count in stored.split(",") if count])
+
     def sum_of(self, name: str) -> Array:
+        """(users,), or (users, buckets) of a sum that is stored bucket by bucket."""
+        buckets = [column for column in self.sums.column_names if column.startswith(f"{name}/")]
+        if buckets and name not in self.sums.column_names:
+            return np.column_stack([self.sums[f"{name}/{number}"].to_numpy() for number in range(len(buckets))])
         return np.asarray(_column(self.sums, name).to_numpy(), dtype=np.float64)
 
 
