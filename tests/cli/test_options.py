@@ -137,6 +137,7 @@ SHORTHANDS = {
     "--rating-column": ("stars", "data.rating_column"),
     "--timestamp-column": ("seen", "data.timestamp_column"),
     "--min-rating": ("4.5", "data.min_rating"),
+    "--k-core": ("3", "data.k_core"),
     "--validate-on": ("source=explore", "data.validate_on"),
 }
 # Where the effect of the remaining flags is tested; `--set` is tested by everything above.

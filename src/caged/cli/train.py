@@ -61,6 +61,9 @@ def train(
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    k_core: Annotated[
+        int | None, typer.Option(help="Keep users and items with at least this many interactions among themselves.")
+    ] = None,
     validate_on: Annotated[
         str | None,
         typer.Option(help="Choose the epoch only on held-out interactions with COLUMN=VALUE, e.g. source=explore."),
@@ -108,7 +111,7 @@ def train(
             seed=seed,
             device=device,
             threads=threads,
-            data={**columns, "min_rating": min_rating, "validate_on": validate_on},
+            data={**columns, "min_rating": min_rating, "k_core": k_core, "validate_on": validate_on},
         )
         folder = out or Path("runs") / f"{_stem(data)}-{method}-{seed}"
     for warning in warnings_of(spec):
