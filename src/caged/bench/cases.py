@@ -197,6 +197,7 @@ def large_evaluation(setting: Setting) -> Prepared:
         fraction_of_ceiling=flops,
         ceiling="matrix product",
         facts=facts,
+        once=True,
     )
 
 
