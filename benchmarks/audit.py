@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from caged import __version__
@@ -50,7 +51,12 @@ def distinct_items(generator: np.random.Generator, users: int, places: int, item
     return np.take_along_axis(drawn, generator.random((users, places)).argsort(axis=1), axis=1)
 
 
-def generate(folder: Path, users: int, items: int, order: str) -> None:
+def as_text(numbers: Array, letter: str) -> pa.Array:
+    """Identifiers such as u0001007."""
+    return pc.binary_join_element_wise(letter, pc.utf8_lpad(pa.array(numbers).cast(pa.string()), 8, "0"), "")
+
+
+def generate(folder: Path, users: int, items: int, order: str, ids: str) -> None:
     """recs.parquet, train.parquet, test.parquet; identifiers have gaps, users are in no order."""
     writers: dict[str, Any] = {}
     row_of = numpy_generator(0, "users").permutation(users)
@@ -75,7 +81,10 @@ def generate(folder: Path, users: int, items: int, order: str) -> None:
             "test": {"user_id": user, "item_id": had[:, -1]},
         }
         for name, columns in tables.items():
-            table = pa.table(columns)
+            named = {
+                f"{kind}_id": as_text(columns[f"{kind}_id"], kind[0]) for kind in ("user", "item") if ids == "text"
+            }
+            table = pa.table(columns | named)
             if name not in writers:
                 writers[name] = pa.parquet.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd")
             writers[name].write_table(table)
@@ -130,7 +139,7 @@ def compare(options: argparse.Namespace, order: str) -> dict[str, Any]:
     sides = ["caged"] if options.no_pandas else ["caged", "pandas"]
     with tempfile.TemporaryDirectory(dir=options.temporary) as name:
         folder = Path(name)
-        generate(folder, users, options.items, order)
+        generate(folder, users, options.items, order, options.ids)
         rounds = [{side: measured(side, folder) for side in sides} for _ in range(options.rounds)]
         size = (folder / "recs.parquet").stat().st_size
     first = rounds[0]
@@ -139,6 +148,7 @@ def compare(options: argparse.Namespace, order: str) -> dict[str, Any]:
         "users": users,
         "items": options.items,
         "order": order,
+        "ids": options.ids,
         "train_interactions": users * TRAIN_PER_USER,
         "test_interactions": users,
         "lists_bytes": size,
@@ -176,6 +186,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--order", choices=ORDERS, help="of the rows; default: one after the other")
+    parser.add_argument("--ids", choices=("integers", "text"), default="integers", help="type of the identifiers")
     parser.add_argument("--no-pandas", action="store_true", help="leave the other side out")
     parser.add_argument("--temporary", type=Path, help="where the temporary files go; about 20 bytes per row")
     parser.add_argument("--json", type=Path, help="also write the result to this file")
