@@ -37,7 +37,7 @@ from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
 from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
@@ -99,13 +99,7 @@ class AdjNorm(Method[AdjNormConfig]):
             weights, self.loops = loop_weights(graph, self.config.r)
         else:
             weights, self.loops = degree_weights(graph, self.config.r), None
-        self.encoder = LightGCNEncoder(
-            graph,
-            weights,
-            embedding_size=self.config.embedding_size,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators, weights)
 
     def parameters(self, stage: Stage) -> list[ParamGroup]:
         return [{"params": self.encoder.parameters}]

@@ -48,7 +48,7 @@ from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.graph import Batch, BipartiteGraph
 from caged.graph.edge_products import (
     EdgeFunction,
     EdgeProducts,
@@ -60,7 +60,7 @@ from caged.graph.edge_products import (
 from caged.models.apda_rows import source_rows
 from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
@@ -157,13 +157,7 @@ class APDA(Method[APDAConfig]):
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         config = self.config
         self._check_memory(graph)
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=config.embedding_size,
-            layer_weights=layer_weights(config.layers, config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(config, graph, generators)
         scaling = self.encoder.weights.to_user  # symmetric: one vector for both directions
         scaling = torch.ones_like(scaling) if config.without == "weight_scaling" else scaling
         self.factors = EdgeValues(scaling, scaling)

@@ -38,10 +38,10 @@ import torch
 from torch import Tensor
 
 from caged.config import option
-from caged.graph import Batch, BipartiteGraph, Sampler, degree_weights
+from caged.graph import Batch, BipartiteGraph, Sampler
 from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import weighted_bpr_with_l2
 from caged.seeding import Generators
 
@@ -91,13 +91,7 @@ class IPS(Method[IPSConfig]):
     weights: Tensor  # (N,) float32, normalised
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=self.config.embedding_size,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators)
         raw = inverse_propensity(graph.item_degrees, self.config.eta)
         self._clipped = clipped(raw, self.config.clip_quantile) if self.config.ips_scheme in CLIPPED else raw
         if self.config.ips_scheme == "cn":

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import torch
 
 from caged.config import option
-from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.graph import Batch, BipartiteGraph, EdgeWeights, degree_weights
 from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
 from caged.models.losses import bpr_with_l2
@@ -64,17 +64,24 @@ def layer_weights(layers: int, scale: float) -> tuple[float, ...]:
     return tuple(power / sum(powers) for power in powers)
 
 
+def backbone(
+    config: LightGCNConfig, graph: BipartiteGraph, generators: Generators, weights: EdgeWeights | None = None
+) -> LightGCNEncoder:
+    """The encoder of (1) to (3), which most methods build on; other `weights` than 1/sqrt(d_u d_i) where given."""
+    return LightGCNEncoder(
+        graph,
+        degree_weights(graph) if weights is None else weights,
+        embedding_size=config.embedding_size,
+        layer_weights=layer_weights(config.layers, config.layer_scale),
+        generators=generators,
+    )
+
+
 class LightGCN(Method[LightGCNConfig]):
     encoder: LightGCNEncoder
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=self.config.embedding_size,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators)
 
     def parameters(self, stage: Stage) -> list[ParamGroup]:
         return [{"params": self.encoder.parameters}]

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import torch
 
-from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.graph import Batch, BipartiteGraph
 from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bce_with_l2
 from caged.seeding import Generators
 
@@ -31,13 +31,7 @@ class LightGCNBCE(Method[LightGCNBCEConfig]):
     encoder: LightGCNEncoder
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=self.config.embedding_size,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators)
 
     def parameters(self, stage: Stage) -> list[ParamGroup]:
         return [{"params": self.encoder.parameters}]

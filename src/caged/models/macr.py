@@ -43,10 +43,10 @@ from torch import Tensor, nn
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.graph import Batch, BipartiteGraph
 from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder, gather, scores
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bce, l2_of
 from caged.seeding import Generators
 
@@ -122,13 +122,7 @@ class MACR(Method[MACRConfig]):
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         width = self.config.embedding_size
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=width,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators)
         draw = generators.on_host("heads")
         bound = math.sqrt(6.0 / (width + 1))  # Xavier-uniform of a (K, 1) matrix
 

@@ -37,10 +37,10 @@ import torch
 from torch import Tensor
 
 from caged.config import option
-from caged.graph import Batch, BipartiteGraph, degree_weights
+from caged.graph import Batch, BipartiteGraph
 from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder, gather, scores
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2, squared_correlation
 from caged.seeding import Generators
 
@@ -108,13 +108,7 @@ class Reg(Method[RegConfig]):
     strength: Tensor  # () gamma_reg or w, as far as the ramp has come; on the device, where a recorded step reads it
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=self.config.embedding_size,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators)
         self.popularity = popularity_of(graph.item_degrees, self.config.popularity)
         self.strength = torch.full((), self._full_strength, device=graph.device)
 

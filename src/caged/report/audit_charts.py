@@ -15,6 +15,7 @@ from caged.report.charts import REFERENCE, Series, decimal, percent
 from caged.report.definitions import meaning
 from caged.report.page import Column, Figure, Panel, Table, Term
 from caged.report.svg import Format
+from caged.report.tenths import TENTHS, tenths_panel
 
 HISTORY, LISTS, WANTED = "Training interactions", "List places", "Wanted in the test"
 _LOOKS = {HISTORY: REFERENCE, LISTS: 0, WANTED: 1}
@@ -62,31 +63,21 @@ def bucket_shares(audit: AuditResult, counts: Array) -> list[float]:
 
 def exposure_figure(audit: AuditResult) -> Figure:
     series = [Series(name, bucket_shares(audit, counts), look=_LOOKS[name]) for name, counts in counted(audit).items()]
-    tenths = [str(place + 1) for place in range(BUCKETS)]
     said = "; ".join(f"{one.name}: {percent(one.values[0])}" for one in series)
     description = f"Share that falls to the most popular tenth of the items. {said}."
-
-    def draw(width: int) -> str:
-        return charts.bar_chart(
-            tenths,
-            series,
-            title="Who gets the places in the lists, by popularity of the items",
-            description=description,
-            x_label="tenths of the items, 1 = most popular",
-            y_label="share",
-            category_names=[f"tenth {tenth}" for tenth in tenths],
-            y_format=percent,
-            width=width,
-            height=360 if width > 500 else 320,
-        )
-
+    panel = tenths_panel(
+        series,
+        title="Who gets the places in the lists, by popularity of the items",
+        description=description,
+        y_label="share",
+    )
     meanings = {
         HISTORY: "Share of all training interactions that fall on this tenth of the items.",
         LISTS: f"Share of the first {main_k(audit)} places of all lists that hold items of this tenth.",
         WANTED: "Share of the pairs of the test part that fall on this tenth of the items.",
     }
     columns = [Column("tenth of the items", numeric=False), *(Column(one.name, meanings[one.name]) for one in series)]
-    rows = [[f"tenth {tenth}", *(percent(one.values[place]) for one in series)] for place, tenth in enumerate(tenths)]
+    rows = [[f"tenth {tenth}", *(percent(one.values[place]) for one in series)] for place, tenth in enumerate(TENTHS)]
     wanted = " Orange is what users wanted in the test." if audit.exposure.relevant is not None else ""
     caption = (
         "Items are sorted by their training interactions and cut into ten equal groups. Grey is the share of the "
@@ -94,7 +85,7 @@ def exposure_figure(audit: AuditResult) -> Figure:
         "more attention than it already had. A user's own training items are usually not listed again, which alone "
         "moves some places away from the most popular tenth."
     )
-    return Figure([Panel(draw)], caption, Table(description, columns, rows))
+    return Figure([panel], caption, Table(description, columns, rows))
 
 
 # ---------------------------------------------------------------- Lorenz curves
@@ -271,25 +262,18 @@ def reach_figure(audit: AuditResult) -> Figure:
     items = np.bincount(exposure.bucket, minlength=BUCKETS)
     reached = np.bincount(exposure.bucket[shown], minlength=BUCKETS)
     shares = [float(a / b) if b else math.nan for a, b in zip(reached, items, strict=True)]
-    tenths = [str(place + 1) for place in range(BUCKETS)]
     description = (
         f"Share of the items that stand in at least one list: {percent(shares[0])} of the most popular tenth, "
         f"{percent(shares[-1])} of the least popular."
     )
 
-    def draw(width: int) -> str:
-        return charts.bar_chart(
-            tenths,
-            [Series("Shown to at least one user", shares, look=0)],
-            title="Which items are reached at all, by popularity",
-            description=description,
-            x_label="tenths of the items, 1 = most popular",
-            category_names=[f"tenth {tenth}" for tenth in tenths],
-            y_format=percent,
-            width=width,
-            height=300,
-        )
-
+    panel = tenths_panel(
+        [Series("Shown to at least one user", shares, look=0)],
+        title="Which items are reached at all, by popularity",
+        description=description,
+        height=300,
+        narrow_height=300,
+    )
     columns = [
         Column("tenth of the items", numeric=False),
         Column("items"),
@@ -301,12 +285,12 @@ def reach_figure(audit: AuditResult) -> Figure:
         missed = np.bincount(exposure.bucket[~shown & (exposure.relevant > 0)], minlength=BUCKETS)
         columns.append(Column("wanted, not reached", "Items that a user wanted in the test and that no list shows."))
         counts = [[*row, int(count)] for row, count in zip(counts, missed, strict=True)]
-    rows = [[f"tenth {tenth}", *(f"{count:,}" for count in row)] for tenth, row in zip(tenths, counts, strict=True)]
+    rows = [[f"tenth {tenth}", *(f"{count:,}" for count in row)] for tenth, row in zip(TENTHS, counts, strict=True)]
     caption = (
         f"An item is reached when it stands in the first {main_k(audit)} places of at least one list. Items without "
         "training interactions are in the last tenth, which may therefore be larger than the others."
     )
-    return Figure([Panel(draw)], caption, Table(description, columns, rows))
+    return Figure([panel], caption, Table(description, columns, rows))
 
 
 # ---------------------------------------------------------------- parts

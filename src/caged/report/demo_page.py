@@ -11,6 +11,7 @@ from caged.experiments.environment import versions
 from caged.report import charts
 from caged.report.charts import REFERENCE, Series, decimal, percent
 from caged.report.page import Column, Figure, Page, Panel, Section, Table, render
+from caged.report.tenths import TENTHS, tenths_panel
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"
 
@@ -217,34 +218,27 @@ def _echo_figure(demo: Demo) -> Figure:
 
 
 def _exposure_figure(demo: Demo) -> Figure:
-    tenths = [str(index + 1) for index in range(len(demo.training_mass_by_bucket))]
     series = [Series("Clicks so far", demo.training_mass_by_bucket, look=REFERENCE)]
     series += [Series(method_name(row.method), row.exposure_by_bucket, look=look) for look, row in enumerate(demo.rows)]
     first = "; ".join(f"{one.name}: {percent(one.values[0])}" for one in series)
     description = f"Share that goes to the most clicked tenth of the items. {first}."
 
-    def draw(width: int) -> str:
-        return charts.bar_chart(
-            tenths,
-            series,
-            title="Who gets the places in the lists, by popularity of the items",
-            description=description,
-            x_label="tenths of the items, 1 = most clicked",
-            y_label="share of the clicks (grey) or list places",
-            category_names=[f"tenth {tenth}" for tenth in tenths],
-            y_format=percent,
-            width=width,
-            height=360 if width > 500 else 340,
-        )
-
+    panel = tenths_panel(
+        series,
+        title="Who gets the places in the lists, by popularity of the items",
+        description=description,
+        ordered_by="clicked",
+        y_label="share of the clicks (grey) or list places",
+        narrow_height=340,
+    )
     columns = [Column("tenth of the items", numeric=False), *(Column(one.name) for one in series)]
-    rows = [[tenth, *(percent(one.values[index]) for one in series)] for index, tenth in enumerate(tenths)]
+    rows = [[tenth, *(percent(one.values[index]) for one in series)] for index, tenth in enumerate(TENTHS)]
     caption = (
         "Items are sorted by their clicks and cut into ten equal groups. Grey: the clicks that the methods learned "
         "from. A coloured bar above the grey one gives a group even more attention than it already had, one below "
         "gives it less."
     )
-    return Figure([Panel(draw)], caption, Table(description, columns, rows))
+    return Figure([panel], caption, Table(description, columns, rows))
 
 
 def _judges_figure(demo: Demo) -> Figure:
