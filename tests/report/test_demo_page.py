@@ -77,7 +77,7 @@ def test_the_truth_compares_with_what_is_possible() -> None:
         (0.37, 0.60, "debiased raises this to 12.0 and finds 8% fewer of the shop's later clicks"),
         (0.37, 0.45, "debiased lowers this to 9.0 and finds 8% fewer of the shop's later clicks"),
         (0.44, 0.45, "debiased lowers this to 9.0 and finds 10% more of the shop's later clicks"),
-        (0.40, 0.515, "debiased makes no clear difference to this (10.3) and finds about as many"),
+        (0.40, 0.515, "debiased changes this little (10.3) and finds about as many"),
     ],
 )
 def test_a_debiased_method_gets_what_it_deserves(natural: float, preference: float, words: str) -> None:

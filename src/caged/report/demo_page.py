@@ -111,7 +111,7 @@ def _about_the_truth(demo: Demo) -> str:
 def _against(row: Row, base: Row) -> str:
     liked = K * (row.true_preference - base.true_preference)
     if abs(liked) < _NOTEWORTHY_ITEMS:
-        truth = f"{method_name(row.method)} makes no clear difference to this ({K * row.true_preference:.1f})"
+        truth = f"{method_name(row.method)} changes this little ({K * row.true_preference:.1f})"
     else:
         change = "raises" if liked > 0 else "lowers"
         truth = f"{method_name(row.method)} {change} this to {K * row.true_preference:.1f}"
