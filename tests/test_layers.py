@@ -30,7 +30,7 @@ ORDER = {
 CORE = {"data", "graph", "models", "training", "evaluation"}
 CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
 # Triton comes with CUDA builds of torch, these are imported only where there is a device.
-GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_kernels.py": {"triton"}}
+GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_kernels.py": {"triton"}, "triton_triples.py": {"triton"}}
 ENTRY = "__init__"  # the public names; loaded on first use
 
 

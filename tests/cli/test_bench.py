@@ -47,6 +47,7 @@ def test_json_is_a_list_with_the_promised_fields(written):
         "step",
         "epoch",
         "evaluation",
+        "validation",
         "update",
     }
     for result in results:

@@ -87,16 +87,35 @@ def record(folder: Path, seed: int, **changes: object) -> None:
 
 def test_results_are_read_from_records(tmp_path: Path) -> None:
     record(tmp_path / "shop" / "honest" / "ease", 1)
+    record(tmp_path / "shop" / "honest" / "lightgcn", 1, metrics={"recall@20": 0.1, "arp@20": 12.34})
+    record(tmp_path / "shop" / "honest" / "lightgcn", 2, metrics={"recall@20": 0.2, "arp@20": 12.34})
     record(tmp_path / "shop" / "honest" / "ips-fast", 2, hardware={"gpu": "H200"})
     record(tmp_path / "shop" / "honest" / "reg", 1, status="failed")
     record(tmp_path / "shop" / "paper" / "ease", 3)
-    lines = updated("<!-- results: shop honest -->\n<!-- end -->", tmp_path).splitlines()
-    assert lines[3:-1] == [
-        "| `ease` | 1 | 0.1235 | - | - | - | - | - | - | CPU, 2 threads |",
-        "| `ips-fast` | 2 | 0.1235 | - | - | - | - | - | - | H200 |",
-    ]
+    rows = result_rows("shop honest", tmp_path)
+    assert [row[0] for row in rows] == ["`lightgcn`", "`ease`", "`ips-fast`"]
+    assert rows[0][1:3] == ["1, 2", "0.1500"]
+    assert "12.3" in rows[0]
+    assert rows[1][1:4] == ["1", "0.1235", "-"]
+    assert rows[1][-1] == "CPU, 2 threads"
+    assert rows[2][-1] == "H200"
+    assert [row[0] for row in result_rows("shop honest except light* ease", tmp_path)] == ["`ips-fast`"]
     with pytest.raises(RunError, match="holds no finished record"):
-        updated("<!-- results: market honest -->\n<!-- end -->", tmp_path)
+        result_rows("market honest", tmp_path)
+    with pytest.raises(RunError, match=r"results of 'shop'; allowed is DATASET PROTOCOL \[on TEST\]"):
+        result_rows("shop", tmp_path)
+
+
+def test_results_on_a_further_test_part(tmp_path: Path) -> None:
+    record(tmp_path / "shop" / "honest" / "ease", 1, extra_tests={"balanced": {"recall@20": 0.5}})
+    assert result_rows("shop honest on balanced", tmp_path)[0][:3] == ["`ease`", "1", "0.5000"]
+    assert result_rows("shop honest", tmp_path)[0][2] == "0.1235"
+
+
+def result_rows(argument: str, results: Path) -> list[list[str]]:
+    """The cells of the generated table, without its header."""
+    lines = updated(f"<!-- results: {argument} -->\n<!-- end -->", results).splitlines()[3:-1]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
 def test_the_command_rewrites_the_file(tmp_path: Path) -> None:

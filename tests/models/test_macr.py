@@ -16,7 +16,7 @@ from caged.models.base import DotScorer, EpochContext, Vectors
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
 from caged.models.losses import bce
-from caged.models.macr import MACR, MACRConfig, all_pairs, counterfactual, matched
+from caged.models.macr import MACR, MACRConfig, counterfactual, losses_of
 from tests.graph.graphs import random_graph
 from tests.models.logs import skewed
 from tests.models.short_runs import padded, prepared, some_batch, trained
@@ -108,14 +108,16 @@ def test_frozen_heads_at_zero_have_the_gradient_of_a_quarter_of_the_scores():
 
 
 def test_matched_is_the_mean_of_the_diagonal_of_all_pairs():
-    draw = torch.Generator().manual_seed(0)
-    positive, negative, gate_i, gate_j = torch.randn(4, 6, generator=draw)
+    found = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
+    positive, negative, of_user, of_positive, of_negative = found
+    gates = [torch.sigmoid(part) * torch.sigmoid(of_user) for part in (of_positive, of_negative)]
     weight = torch.full((6,), 1 / 6)
-    matrix = torch.nn.functional.softplus(-torch.outer(gate_i, positive))
-    matrix += torch.nn.functional.softplus(torch.outer(gate_j, negative))
-    gates = (gate_i, gate_j)
-    torch.testing.assert_close(matched(positive, negative, gates, weight), matrix.diagonal().mean())
-    torch.testing.assert_close(all_pairs(positive, negative, gates, weight), matrix.mean())
+    matrix = torch.nn.functional.softplus(-torch.outer(gates[0], positive))
+    matrix += torch.nn.functional.softplus(torch.outer(gates[1], negative))
+    branches = [bce(of_positive, of_negative, weight), bce(of_user, of_user, weight)]
+    matched, all_pairs = (losses_of(found, fusion, weight) for fusion in ("matched", "allpairs"))
+    torch.testing.assert_close(matched, torch.stack((matrix.diagonal().mean(), *branches)))
+    torch.testing.assert_close(all_pairs, torch.stack((matrix.mean(), *branches)))
 
 
 def test_all_pairs_is_the_broadcast_of_the_official_code():

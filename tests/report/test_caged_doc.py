@@ -63,6 +63,14 @@ def test_a_row_per_variant_with_means_ranges_and_the_difference_of_the_same_seed
     ]
 
 
+def test_three_seeds_give_an_interval(tmp_path: Path) -> None:
+    for seed, gain in ((1, 0.01), (2, 0.02), (3, 0.03)):
+        record(tmp_path, "lightgcn", seed, 0.10)
+        record(tmp_path, "caged", seed, 0.10 + gain)
+    # standard error 0.01 / sqrt(3), t(2 degrees) = 4.302653: half a width of 0.024841
+    assert table(tmp_path)[2][4] == "+0.0200 [-0.0048, +0.0448] (+20.0%)"
+
+
 def test_lightgcn_that_was_trained_in_another_way_is_no_measure(tmp_path: Path) -> None:
     record(tmp_path, "lightgcn", 1, 0.10)
     other = {**SETTINGS, "train": {**SETTINGS["train"], "epochs": 99}}

@@ -13,6 +13,7 @@ import torch
 
 from caged.bench import growth, large
 from caged.bench.clone import reference
+from caged.bench.floor import propagation_floor
 from caged.bench.graphs import Log, log_of
 from caged.bench.setting import (
     BATCH,
@@ -21,15 +22,16 @@ from caged.bench.setting import (
     ReferenceSampling,
     Setting,
     items_of_users,
-    propagation_bytes,
     reference_model,
     sizes,
 )
-from caged.bench.timing import Measurement
+from caged.bench.timing import Measurement, Recorded
 from caged.bench.training_cases import epoch, method_epoch, step
 from caged.bench.update_case import update
+from caged.data import carve_validation
+from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import Ranker
-from caged.graph import BipartiteGraph, Sampler, Tables, chosen_backend, degree_weights, propagate, uniform_layers
+from caged.graph import BipartiteGraph, Sampler, Tables, degree_weights, propagate, uniform_layers
 from caged.models import METHODS
 from caged.models.base import DotScorer, Vectors
 from caged.seeding import Generators
@@ -48,7 +50,7 @@ class Case(NamedTuple):
 
 
 def propagation(shape: str, width: int, layers: int, setting: Setting) -> Prepared:
-    """Forward and backward through L layers, dense gradients."""
+    """Forward and backward through L layers, dense gradients; on CUDA ours is recorded, as training takes it."""
     log = log_of(shape)
     graph = BipartiteGraph.from_interactions(log.train, setting.device)
     weights = degree_weights(graph)
@@ -64,11 +66,13 @@ def propagation(shape: str, width: int, layers: int, setting: Setting) -> Prepar
         model.zero_grad()
         torch.autograd.backward(model(), gradients)
 
+    floor = propagation_floor(graph, width, layers, setting.ceilings)
     return Prepared(
-        ours=setting.timed(ours),
+        ours=setting.timed(Recorded(ours) if setting.device.type == "cuda" else ours),
         reference=setting.timed(partial(plain, model)),
         data=log.origin,
-        **_propagation_ceiling(graph, width, layers, setting),
+        fraction_of_ceiling=floor.fraction,
+        ceiling=floor.limit,
         others=dict(_other_propagations(model, width, layers, gradients, setting)),
         facts={"layers": layers, "width": width, **sizes(graph), **_missing("torch_geometric")},
     )
@@ -101,20 +105,6 @@ def _other_propagations(
         yield "pyg", setting.timed(pyg)
 
 
-def _propagation_ceiling(graph: BipartiteGraph, width: int, layers: int, setting: Setting) -> dict[str, Any]:
-    if chosen_backend(graph) == "dense":
-        flops = 2 * layers * 4 * graph.user_count * graph.item_count * width
-        return {
-            "fraction_of_ceiling": lambda taken: flops / taken / setting.ceilings.flops,
-            "ceiling": "matrix product",
-        }
-    moved = propagation_bytes(graph, width, layers)
-    return {
-        "fraction_of_ceiling": lambda taken: moved / taken / setting.ceilings.cache_bytes_per_s,
-        "ceiling": "copy in cache",
-    }
-
-
 # -------------------------------------------------------------------------------- sampling and evaluation
 
 
@@ -136,13 +126,35 @@ def sampling(shape: str, setting: Setting) -> Prepared:
     )
 
 
+def _random_vectors(log: Log, width: int) -> Vectors:
+    draw = torch.Generator().manual_seed(1)
+    rows = (log.train.user_count, log.train.item_count)
+    return Vectors(*(torch.randn(count, width, generator=draw) for count in rows))
+
+
+def validation(shape: str, width: int, setting: Setting) -> Prepared:
+    """What the loop does after an epoch: lists of all users and two metrics. The reference makes the lists only."""
+    log = log_of(shape)
+    train, valid = carve_validation(log.train, seed=1)
+    users, items = _random_vectors(log, width)
+    scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
+    validate = make_validator(train, valid, setting.device, k=K)
+    seen = items_of_users(Log(train, log.origin))
+    flops = 2 * len(users) * len(items) * width
+    return Prepared(
+        ours=setting.timed(lambda: validate(scorer)),
+        reference=setting.timed(lambda: reference().top_k(users.numpy(), items.numpy(), seen, K)),
+        data=log.origin,
+        fraction_of_ceiling=lambda taken: flops / taken / setting.ceilings.flops,
+        ceiling="matrix product",
+        facts={"k": K, "width": width, "metrics": [f"recall@{K}", f"ndcg@{K}"], "reference": "lists, no metrics"},
+    )
+
+
 def evaluation(shape: str, width: int, setting: Setting) -> Prepared:
     """Top-20 lists of all users over the whole catalogue, training items masked."""
     log = log_of(shape)
-    generator = torch.Generator().manual_seed(1)
-    users, items = (
-        torch.randn(rows, width, generator=generator) for rows in (log.train.user_count, log.train.item_count)
-    )
+    users, items = _random_vectors(log, width)
     scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
     rank = Ranker(np.arange(len(users)), K, masks=[log.train], device=setting.device)
     seen = items_of_users(log)
@@ -254,6 +266,8 @@ def _cases() -> Iterator[Case]:
     yield Case("epoch/tiny/k8", partial(epoch, "tiny", 8, 2))
     yield Case("update/ml-1m/k256", partial(update, "ml-1m", 256), rounds=3)
     yield Case("update/tiny/k8", partial(update, "tiny", 8), rounds=3)
+    yield Case("validation/ml-1m/k256", partial(validation, "ml-1m", 256))
+    yield Case("validation/tiny/k8", partial(validation, "tiny", 8))
     yield Case("evaluation/ml-1m/k256", partial(evaluation, "ml-1m", 256))
     yield Case("evaluation/tiny/k8", partial(evaluation, "tiny", 8))
     yield Case("evaluation/1m-x-1m/k64", large_evaluation, rounds=1)

@@ -62,12 +62,6 @@ class ReferenceSampling:
         return seconds(lambda: self.draw(some), torch.device("cpu")) * self.triples / some
 
 
-def propagation_bytes(graph: BipartiteGraph, width: int, layers: int) -> int:
-    """Rows of the source table, one per edge, with index and weight, and the result: two directions, two passes."""
-    nodes = graph.user_count + graph.item_count
-    return 2 * layers * (2 * graph.edge_count * (4 * width + 8) + nodes * 4 * width)
-
-
 def reference_model(log: Log, width: int, layers: int, setting: Setting) -> Any:
     train = log.train
     adjacency = reference().normalized_adjacency(train.users, train.items, train.user_count, train.item_count)

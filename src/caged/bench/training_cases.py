@@ -9,14 +9,15 @@ from typing import Any
 import torch
 
 from caged.bench.clone import reference
+from caged.bench.floor import step_floor
 from caged.bench.graphs import Log, log_of
+from caged.bench.memory import with_gpu_peak
 from caged.bench.setting import (
     BATCH,
     REFERENCE_SHARE,
     Prepared,
     ReferenceSampling,
     Setting,
-    propagation_bytes,
     reference_model,
     sizes,
 )
@@ -94,14 +95,18 @@ def epoch(shape: str, width: int, layers: int, setting: Setting) -> Prepared:
 def _training_case(shape: str, width: int, layers: int, setting: Setting, *, whole_epoch: bool) -> Prepared:
     log = log_of(shape)
     config = LightGCNConfig(embedding_size=width, layers=layers, l2=L2)
-    ours = _Training(LightGCN(config), log, setting)
-    memory = _gpu_memory(ours)
+
+    def trained() -> _Training:
+        training = _Training(LightGCN(config), log, setting)
+        if setting.device.type == "cuda":
+            training.epoch()
+        return training
+
+    ours, memory = with_gpu_peak(trained, setting.device)
     plain = _ReferenceTraining(log, width, layers, setting)
     graph = ours.graph
-    # Adam reads and writes parameter and both moments and reads the gradient.
-    adam = 7 * 4 * width * (graph.user_count + graph.item_count)
     steps = ours.sampler.steps if whole_epoch else 1
-    moved = steps * (propagation_bytes(graph, width, layers) + adam)
+    floor = step_floor(graph, width, layers, setting.ceilings)
     facts: dict[str, Any] = {"layers": layers, "width": width, "batch_size": BATCH, **sizes(graph), **memory}
     if whole_epoch:
         facts |= {
@@ -113,20 +118,10 @@ def _training_case(shape: str, width: int, layers: int, setting: Setting, *, who
         ours=ours.epoch if whole_epoch else ours.step,
         reference=plain.epoch if whole_epoch else plain.step,
         data=log.origin,
-        fraction_of_ceiling=lambda taken: moved / taken / setting.ceilings.cache_bytes_per_s,
-        ceiling="copy in cache",
+        fraction_of_ceiling=lambda taken: floor.fraction(taken / steps),
+        ceiling=floor.limit,
         facts=facts,
     )
-
-
-def _gpu_memory(training: _Training) -> dict[str, int]:
-    """Most memory that an epoch of ours takes on the GPU, the graph and the tables included."""
-    device = training.setting.device
-    if device.type != "cuda":
-        return {}
-    torch.cuda.reset_peak_memory_stats(device)
-    training.epoch()
-    return {"peak_gpu_bytes": torch.cuda.max_memory_allocated(device)}
 
 
 def method_epoch(name: str, shape: str, width: int, setting: Setting) -> Prepared:

@@ -11,6 +11,7 @@ import torch
 
 from caged.bench.clone import reference
 from caged.bench.graphs import Log, log_of
+from caged.bench.memory import with_gpu_peak
 from caged.bench.setting import BATCH, Prepared, Setting
 from caged.graph import BipartiteGraph
 from caged.models.base import EpochContext
@@ -56,6 +57,7 @@ def update(shape: str, width: int, setting: Setting) -> Prepared:
     graph = _graph(log, None if on_gpu else QUICK_SLICE if setting.quick else SLICE, setting)
     share = graph.edge_count / len(log.train)
     ours = _Updates(config, graph, setting)
+    _, memory = with_gpu_peak(ours, setting.device) if on_gpu else (None, {})
     flops = FLOPS_PER_EDGE * len(log.train) * width**2
     facts: dict[str, Any] = {
         "reference": "the same, not recorded" if on_gpu else "concatenated inputs, no diagnostics",
@@ -67,6 +69,7 @@ def update(shape: str, width: int, setting: Setting) -> Prepared:
         "items": log.train.item_count,
         "interactions": len(log.train),
         "extrapolated_from_share": share,
+        **memory,  # of an update, on top of tables, edges and weights
     }
 
     def measured() -> float:

@@ -29,11 +29,13 @@ def bpr(positive: Tensor, negative: Tensor, weight: Tensor) -> Tensor:
 def bce(positive: Tensor, negative: Tensor, weight: Tensor) -> Tensor:
     """Binary cross-entropy with one negative per positive: mean of -log sigmoid(s_ui) - log(1 - sigmoid(s_uj)).
 
+    Scores are (B,), or (n, B) for n losses at once.
+
     >>> import torch
     >>> bce(torch.zeros(2), torch.zeros(2), torch.full((2,), 0.5)).item()  # 2 ln 2 when all scores are zero
     1.3862943649291992
     """
-    return weight @ (F.softplus(-positive) + F.softplus(negative))
+    return (F.softplus(-positive) + F.softplus(negative)) @ weight
 
 
 def squared_correlation(values: Tensor, others: Tensor, weight: Tensor) -> Tensor:
@@ -88,35 +90,46 @@ def weighted_bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, importan
 
     `importance` (B,) is constant. With ones it is `bpr_with_l2`, on CPU to the last bit.
     """
-    ranking = _ranking_of(final, batch._replace(weight=batch.weight * importance))
-    penalty = l2_of(layer0, batch)
+    weight = batch.weight * importance
+    if weight.is_cuda:
+        ranking, penalty = _fused(final, layer0, batch, weight)
+    else:
+        ranking = bpr(*scores(gather(final, batch)), weight)
+        penalty = l2_rows(batch.weight, *gather(layer0, batch))
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
 
 
 def bce_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Losses:
     """`bce` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows."""
-    ranking = bce(*scores(gather(final, batch)), batch.weight)
-    penalty = l2_of(layer0, batch)
+    (positive, negative), penalty = scores_with_l2(final, layer0, batch)
+    ranking = bce(positive, negative, batch.weight)
     return Losses(ranking + l2 * penalty, {"bce": ranking, "l2": penalty})
 
 
-def l2_of(layer0: Vectors, batch: Batch) -> Tensor:
-    """`l2_rows` of the rows that a batch takes from the layer-0 tables."""
+def scores_with_l2(
+    final: Vectors, layer0: Vectors, batch: Batch, heads: tuple[Tensor, Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
+    """(2, B) scores s_ui and s_uj of the propagated rows, and `l2_rows` of the layer-0 rows: for losses of any form.
+
+    With `heads` (b, a), each (K,), three rows follow: b.e_u, a.e_i and a.e_j. On CUDA it is one pass over the triples
+    each way; triples of weight zero, which are padding, get no gradient there.
+    """
     if batch.weight.is_cuda:
-        return _fused(layer0, layer0, batch)[1]
-    return l2_rows(batch.weight, *gather(layer0, batch))
+        found, penalty = _ScoresWithL2.apply(batch, *final, *layer0, *(heads or ()))  # type: ignore[no-untyped-call]
+        return found, penalty
+    rows = gather(final, batch)
+    of_heads: tuple[Tensor, ...] = ()
+    if heads is not None:
+        of_heads = (rows.users @ heads[0], rows.positives @ heads[1], rows.negatives @ heads[1])
+    return torch.stack((*scores(rows), *of_heads)), l2_rows(batch.weight, *gather(layer0, batch))
 
 
-def _ranking_of(final: Vectors, batch: Batch) -> Tensor:
-    """`bpr` of the rows that a batch takes from the propagated tables."""
-    if batch.weight.is_cuda:
-        return _fused(final, final, batch)[0]
-    return bpr(*scores(gather(final, batch)), batch.weight)
-
-
-def _fused(final: Vectors, layer0: Vectors, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Both parts of `bpr_with_l2` on CUDA; the gradient of a part that is left out is zero."""
-    ranking, penalty = _BprWithL2.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
+def _fused(
+    final: Vectors, layer0: Vectors, batch: Batch, ranking_weight: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Both parts of `bpr_with_l2` on CUDA."""
+    weight = batch.weight if ranking_weight is None else ranking_weight
+    ranking, penalty = _BprWithL2.apply(batch, weight, *final, *layer0)  # type: ignore[no-untyped-call]
     return ranking, penalty
 
 
@@ -124,17 +137,39 @@ class _BprWithL2(torch.autograd.Function):
     """The tables are read again for the gradients: cheaper than keeping or scaling full-size ones."""
 
     @staticmethod
-    def forward(ctx: Any, batch: Batch, *tables: Tensor) -> tuple[Tensor, Tensor]:
-        from caged.graph.triton_kernels import bpr_parts
+    def forward(ctx: Any, batch: Batch, ranking_weight: Tensor, *tables: Tensor) -> tuple[Tensor, Tensor]:
+        from caged.graph.triton_triples import bpr_parts
 
-        ctx.batch = batch
+        ctx.batch, ctx.ranking_weight = batch, ranking_weight
         ctx.save_for_backward(*tables)
-        ranking, penalty = bpr_parts(tables, batch).unbind()  # type: ignore[no-untyped-call]
+        ranking, penalty = bpr_parts(tables, batch, ranking_weight).unbind()  # type: ignore[no-untyped-call]
         return ranking, penalty
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, ranking: Tensor, penalty: Tensor) -> tuple[Tensor | None, ...]:
-        from caged.graph.triton_kernels import bpr_gradients
+        from caged.graph.triton_triples import bpr_gradients
 
-        return (None, *bpr_gradients(ctx.saved_tensors, ctx.batch, ranking, penalty))  # type: ignore[no-untyped-call]
+        scales = (ranking, penalty)
+        gradients = bpr_gradients(ctx.saved_tensors, ctx.batch, ctx.ranking_weight, *scales)  # type: ignore[no-untyped-call]
+        return (None, None, *gradients)
+
+
+class _ScoresWithL2(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, batch: Batch, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        from caged.graph.triton_triples import triple_scores
+
+        ctx.batch = batch
+        ctx.save_for_backward(*tensors)
+        found, penalty = triple_scores(tensors[:4], tensors[4:], batch)  # type: ignore[no-untyped-call]
+        return found, penalty
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slopes: Tensor, penalty: Tensor) -> tuple[Tensor | None, ...]:
+        from caged.graph.triton_triples import triple_gradients
+
+        tables, heads = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        slopes = slopes.contiguous()
+        return (None, *triple_gradients(tables, heads, ctx.batch, slopes, penalty))  # type: ignore[no-untyped-call]

@@ -45,9 +45,9 @@ from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph
 from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
-from caged.models.encoder import LightGCNEncoder, gather, scores
+from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, backbone
-from caged.models.losses import bce, l2_of
+from caged.models.losses import bce, scores_with_l2
 from caged.seeding import Generators
 
 SCAN = "scan"
@@ -89,18 +89,22 @@ class MACRConfig(LightGCNConfig):
             raise ConfigError("method.c_candidates is empty; give at least one number, e.g. 0")
 
 
-def matched(positive: Tensor, negative: Tensor, gates: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
-    """(3) with y_ui = y_k * gate of the same triple; all (B,)."""
-    return bce(positive * gates[0], negative * gates[1], weight)
+def losses_of(found: Tensor, fusion: str, weight: Tensor) -> Tensor:
+    """(3,): L_O, L_I and L_U of (5, B) scores y_k of positives and negatives, y_u, y_i, y_j."""
+    positive, negative, of_user, of_positive, of_negative = found
+    gates = torch.sigmoid(found[3:]) * torch.sigmoid(of_user)
+    if fusion == "matched":
+        positives = torch.stack((positive * gates[0], of_positive, of_user))
+        negatives = torch.stack((negative * gates[1], of_negative, of_user))
+        return bce(positives, negatives, weight)
+    branches = bce(torch.stack((of_positive, of_user)), torch.stack((of_negative, of_user)), weight)
+    return torch.cat((all_pairs(positive, negative, gates, weight).view(1), branches))
 
 
-def all_pairs(positive: Tensor, negative: Tensor, gates: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+def all_pairs(positive: Tensor, negative: Tensor, gates: Tensor, weight: Tensor) -> Tensor:
     """(3) averaged over the B x B matrix [r, c] = y_k[c] * gate[r]."""
     costs = F.softplus(-torch.outer(gates[0], positive)) + F.softplus(torch.outer(gates[1], negative))
     return weight @ costs @ weight
-
-
-FUSIONS = {"matched": matched, "allpairs": all_pairs}
 
 
 def counterfactual(vectors: Vectors, item_head: Tensor, user_head: Tensor, c: float) -> Vectors:
@@ -117,6 +121,7 @@ class MACR(Method[MACRConfig]):
     encoder: LightGCNEncoder
     item_head: nn.Parameter  # (K,)
     user_head: nn.Parameter  # (K,)
+    branch_weights: Tensor  # (3,): of L_O, L_I and L_U in (6)
     c: float
     scanned: list[list[float]]  # [c, value on validation], as tried
 
@@ -131,6 +136,7 @@ class MACR(Method[MACRConfig]):
 
         self.item_head = head()
         self.user_head = head()
+        self.branch_weights = torch.tensor([1.0, self.config.alpha, self.config.beta], device=graph.device)
         self.c = 0.0 if isinstance(self.config.c, str) else self.config.c
         self.scanned = []
 
@@ -138,17 +144,11 @@ class MACR(Method[MACRConfig]):
         return [{"params": [*self.encoder.parameters, self.item_head, self.user_head]}]
 
     def loss(self, batch: Batch) -> Losses:
-        rows = gather(self.encoder(batch), batch)
-        positive, negative = scores(rows)
-        of_user = rows.users @ self.user_head
-        of_positive, of_negative = rows.positives @ self.item_head, rows.negatives @ self.item_head
-        gate = torch.sigmoid(of_user)
-        gates = torch.sigmoid(of_positive) * gate, torch.sigmoid(of_negative) * gate
-        match = FUSIONS[self.config.fusion](positive, negative, gates, batch.weight)
-        item = bce(of_positive, of_negative, batch.weight)
-        user = bce(of_user, of_user, batch.weight)
-        penalty = l2_of(self.encoder.layer0, batch)
-        total = match + self.config.alpha * item + self.config.beta * user + self.config.l2 * penalty
+        heads = self.user_head, self.item_head
+        found, penalty = scores_with_l2(self.encoder(batch), self.encoder.layer0, batch, heads)
+        parts = losses_of(found, self.config.fusion, batch.weight)
+        total = self.branch_weights @ parts + self.config.l2 * penalty
+        match, item, user = parts
         return Losses(total, {"bce": match, "item": item, "user": user, "l2": penalty})
 
     def finish(self, ctx: EpochContext) -> None:

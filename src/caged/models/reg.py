@@ -38,10 +38,10 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph
-from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
-from caged.models.encoder import LightGCNEncoder, gather, scores
+from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
+from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, backbone
-from caged.models.losses import bpr_with_l2, squared_correlation
+from caged.models.losses import bpr, scores_with_l2, squared_correlation
 from caged.seeding import Generators
 
 
@@ -93,13 +93,9 @@ def popularity_of(degrees: Tensor, transform: str) -> Tensor:
     return (values / values.max()).float()
 
 
-def watched(final: Vectors, batch: Batch, variant: str) -> Tensor:
+def watched(positive: Tensor, negative: Tensor, variant: str) -> Tensor:
     """(B,) what must not follow popularity: s_ui, or sigmoid(s_ui - s_uj)."""
-    if variant == "samreg":
-        positive, negative = scores(gather(final, batch))
-        return torch.sigmoid(positive - negative)
-    users = final.users.index_select(0, batch.users)
-    return (users * final.items.index_select(0, batch.positives)).sum(1)
+    return torch.sigmoid(positive - negative) if variant == "samreg" else positive
 
 
 class Reg(Method[RegConfig]):
@@ -120,13 +116,13 @@ class Reg(Method[RegConfig]):
             self.strength.fill_(self._full_strength * min(1.0, ctx.epoch / self.config.ramp_epochs))
 
     def loss(self, batch: Batch) -> Losses:
-        final = self.encoder(batch)
-        base = bpr_with_l2(final, self.encoder.layer0, batch, self.config.l2)
+        (positive, negative), penalty = scores_with_l2(self.encoder(batch), self.encoder.layer0, batch)
+        ranking = bpr(positive, negative, batch.weight)
         popularity = self.popularity.index_select(0, batch.positives)
-        rho2 = squared_correlation(watched(final, batch, self.config.reg_variant), popularity, batch.weight)
-        rest = (1.0 - self.strength) * base.total if self.config.reg_variant == "samreg" else base.total
-        total = rest + self.strength * rho2
-        return Losses(total, {**base.parts, "correlation": rho2})
+        rho2 = squared_correlation(watched(positive, negative, self.config.reg_variant), popularity, batch.weight)
+        base = ranking + self.config.l2 * penalty
+        rest = (1.0 - self.strength) * base if self.config.reg_variant == "samreg" else base
+        return Losses(rest + self.strength * rho2, {"bpr": ranking, "l2": penalty, "correlation": rho2})
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

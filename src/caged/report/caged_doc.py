@@ -8,7 +8,7 @@ rewrites what stands between the markers and leaves the rest alone:
     <!-- end -->
 
 Runs that failed or never ended are listed too. A difference to LightGCN is taken seed by seed, and only from a LightGCN
-that was trained in the same way.
+that was trained in the same way; from three seeds on it has Student's 95% interval.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 from typing import Any
+
+from scipy.stats import t as student
 
 from caged.files import read_json, write_text
 from caged.report.methods_doc import markdown_table
@@ -40,6 +42,7 @@ MEANS = {
     "coverage": "coverage@20",
 }
 DIFFERENCE = "recall@20"
+SEEDS_FOR_INTERVAL = 3
 SHARED_SETTINGS = {  # what a fair comparison has in common
     "method": ("embedding_size", "layers", "l2"),
     "train": ("learning_rate", "batch_size", "epochs", "patience", "sampler"),
@@ -137,9 +140,25 @@ def _difference(runs: list[Run], baselines: dict[Any, Run]) -> str:
     if not pairs:
         return "-"
     base = mean(other.metrics[DIFFERENCE] for _, other in pairs)
-    found = mean(run.metrics[DIFFERENCE] - other.metrics[DIFFERENCE] for run, other in pairs)
+    differences = [run.metrics[DIFFERENCE] - other.metrics[DIFFERENCE] for run, other in pairs]
+    found = mean(differences)
     some = "" if len(pairs) == len(runs) else f", seed {', '.join(str(run.seed) for run, _ in pairs)}"
-    return f"{_signed(found)} ({_signed(100 * found / base, 1)}%{some})" if base else _signed(found)
+    relative = f" ({_signed(100 * found / base, 1)}%{some})" if base else ""
+    return _signed(found) + _interval(differences) + relative
+
+
+def _interval(differences: Sequence[float]) -> str:
+    """Student's 95% interval of the mean over seeds; fewer than three say nothing about chance.
+
+    >>> _interval([0.01, 0.02, 0.03])
+    ' [-0.0048, +0.0448]'
+    """
+    count = len(differences)
+    if count < SEEDS_FOR_INTERVAL:
+        return ""
+    half = float(student.ppf(0.975, count - 1)) * stdev(differences) / count**0.5
+    middle = mean(differences)
+    return f" [{_signed(middle - half)}, {_signed(middle + half)}]"
 
 
 def _signed(value: float, digits: int = 4) -> str:

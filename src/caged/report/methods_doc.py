@@ -5,8 +5,11 @@
 rewrites what stands between the markers and leaves the rest alone:
 
     <!-- parameters: NAME -->            every option of a method
-    <!-- results: DATASET PROTOCOL -->   every record below results/DATASET/PROTOCOL
+    <!-- results: DATASET PROTOCOL -->   finished records below results/DATASET/PROTOCOL, a row per method and variant
     <!-- end -->
+
+After the protocol may follow `on TEST`, for a further test part of the dataset, and `except PATTERN ...`, for variants
+that are shown elsewhere.
 
 A method of one's own that is registered gets its table by a marker with its name.
 """
@@ -16,7 +19,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from caged.config import OptionInfo, describe
@@ -25,14 +31,19 @@ from caged.files import read_json, write_text
 from caged.models import entry
 
 MARKED = re.compile(r"(<!-- (parameters|results): ([^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+RESULTS = re.compile(r"(\S+) (\S+)(?: on (\S+))?(?: except (.+))?")
 BACKBONE = "lightgcn"
 RESULT_COLUMNS = {
     "Recall@20": "recall@20",
-    "niche": "recall@20/niche",
-    "popular": "recall@20/popular",
+    "niche Recall": "recall@20/niche",
+    "popular Recall": "recall@20/popular",
     "NDCG@20": "ndcg@20",
+    "niche NDCG": "ndcg@20/niche",
+    "popular NDCG": "ndcg@20/popular",
+    "ARP": "arp@20",
     "popularity lift": "popularity_lift@20",
     "tail share": "tail_share@20",
+    "Gini": "gini@20",
     "coverage": "coverage@20",
 }
 
@@ -42,7 +53,7 @@ def updated(text: str, results: Path) -> str:
 
     def generated(match: re.Match[str]) -> str:
         opening, kind, argument, end = match.groups()
-        content = parameters(argument) if kind == "parameters" else recorded(results, *argument.split())
+        content = parameters(argument) if kind == "parameters" else recorded(results, argument)
         return f"{opening}{content}\n{end}"
 
     return MARKED.sub(generated, text)
@@ -68,18 +79,37 @@ def parameters(method: str) -> str:
     return "\n\n".join(parts) or "No parameters."
 
 
-def recorded(results: Path, dataset: str, protocol: str) -> str:
-    """A table of the finished records of a dataset under a protocol, by method and seed."""
+def recorded(results: Path, argument: str) -> str:
+    """A table of finished records, LightGCN first: a row per method and variant, means over its seeds."""
+    asked = RESULTS.fullmatch(argument)
+    if asked is None:
+        raise RunError(f"results of '{argument}'; allowed is DATASET PROTOCOL [on TEST] [except PATTERN ...]")
+    dataset, protocol, test, hidden = asked.groups()
     folder = results / dataset / protocol
-    rows = []
-    for path in sorted(folder.glob("*/seed*.json")):
-        record = read_json(path)
-        if record.get("status") == "finished":
-            shown = [_number(record["metrics"].get(key)) for key in RESULT_COLUMNS.values()]
-            rows.append([f"`{path.parent.name}`", str(record["spec"]["seed"]), *shown, _machine(record)])
-    if not rows:
+    shown = [path for path in folder.glob("*/seed*.json") if not _hidden(path, (hidden or "").split())]
+    records = [(path.parent.name, read_json(path)) for path in sorted(shown, key=_place)]
+    finished = [(variant, record) for variant, record in records if record.get("status") == "finished"]
+    if not finished:
         raise RunError(f"{folder} holds no finished record; train with --record {results} or remove the marker")
-    return markdown_table(["method", "seed", *RESULT_COLUMNS, "on"], rows)
+    groups = groupby(finished, key=lambda part: part[0])
+    rows = [_result_row(variant, [record for _, record in part], test) for variant, part in groups]
+    return markdown_table(["method", "seeds", *RESULT_COLUMNS, "on"], rows)
+
+
+def _hidden(path: Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(path.parent.name, pattern) for pattern in patterns)
+
+
+def _place(path: Path) -> tuple[bool, str, str]:
+    variant = path.parent.name
+    return variant != BACKBONE, variant, path.name
+
+
+def _result_row(variant: str, records: Sequence[dict[str, Any]], test: str | None) -> list[str]:
+    parts = [record["metrics"] if test is None else record["extra_tests"][test] for record in records]
+    means = [_mean([part.get(key) for part in parts]) for key in RESULT_COLUMNS.values()]
+    machines = " / ".join(sorted({_machine(record) for record in records}))
+    return [f"`{variant}`", ", ".join(str(record["spec"]["seed"]) for record in records), *means, machines]
 
 
 def _option_row(info: OptionInfo) -> list[str]:
@@ -96,8 +126,15 @@ def _value(value: Any) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+def _mean(values: Sequence[float | None]) -> str:
+    """
+    >>> _mean([0.1, 0.2]), _mean([1029.21]), _mean([0.1, None])
+    ('0.1500', '1029.2', '-')
+    """
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return "-"
+    return f"{mean(known):.4f}" if abs(mean(known)) < 10 else f"{mean(known):.1f}"
 
 
 def _machine(record: dict[str, Any]) -> str:

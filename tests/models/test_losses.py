@@ -1,0 +1,72 @@
+"""Scores of a batch with their L2 term: what losses of any form are made of, plain and in one pass on CUDA."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from caged.graph import Batch
+from caged.models.base import Vectors
+from caged.models.losses import bce, l2_rows, scores_with_l2
+from tests.graph.graphs import random_graph
+from tests.models.short_runs import padded, some_batch
+
+WIDTH = 24
+
+
+def tensors_for(graph, *, heads):
+    """Propagated and layer-0 tables, and two heads or none."""
+    draw = torch.Generator().manual_seed(5)
+    tables = [torch.randn(rows, WIDTH, generator=draw) for rows in (graph.user_count, graph.item_count) * 2]
+    return [part.requires_grad_() for part in tables + [torch.randn(WIDTH, generator=draw) for _ in range(2 * heads)]]
+
+
+def found_by(tensors, batch):
+    return scores_with_l2(Vectors(*tensors[:2]), Vectors(*tensors[2:4]), batch, tuple(tensors[4:]) or None)
+
+
+def test_scores_and_penalty_by_hand():
+    graph = random_graph(edges=60)
+    batch = some_batch(graph, size=7)
+    users, items, user_rows, item_rows, of_user, of_item = tensors_for(graph, heads=True)
+    found, penalty = found_by([users, items, user_rows, item_rows, of_user, of_item], batch)
+    for triple in range(7):
+        u, i, j = (int(part[triple]) for part in batch[:3])
+        expected = (
+            users[u] @ items[i],
+            users[u] @ items[j],
+            users[u] @ of_user,
+            items[i] @ of_item,
+            items[j] @ of_item,
+        )
+        torch.testing.assert_close(found[:, triple], torch.stack(expected))
+    rows = (user_rows[batch.users.long()], item_rows[batch.positives.long()], item_rows[batch.negatives.long()])
+    torch.testing.assert_close(penalty, l2_rows(batch.weight, *rows))
+    torch.testing.assert_close(found_by([users, items, user_rows, item_rows], batch)[0], found[:2])
+
+
+def test_several_cross_entropies_at_once_are_those_one_by_one():
+    positive, negative = torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(1))
+    weight = torch.full((8,), 1 / 8)
+    together = bce(positive, negative, weight)
+    torch.testing.assert_close(
+        together, torch.stack([bce(*pair, weight) for pair in zip(positive, negative, strict=True)])
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("heads", [False, True])
+def test_one_pass_on_cuda_equals_the_plain_one(heads):
+    graph = random_graph(edges=60)
+    batch = padded(some_batch(graph, size=37))
+    plain = tensors_for(graph, heads=heads)
+    fused = [part.detach().cuda().requires_grad_() for part in plain]
+    slopes = torch.randn(5 if heads else 2, len(batch.users), generator=torch.Generator().manual_seed(2))
+    slopes *= batch.weight > 0
+    expected, actual = found_by(plain, batch), found_by(fused, Batch(*(part.cuda() for part in batch)))
+    ((expected[0] * slopes).sum() + 1.7 * expected[1]).backward()
+    ((actual[0] * slopes.cuda()).sum() + 1.7 * actual[1]).backward()
+    torch.testing.assert_close(actual[0].cpu(), expected[0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(actual[1].cpu(), expected[1], rtol=1e-5, atol=0)
+    for mine, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(mine.grad.cpu(), other.grad, rtol=1e-4, atol=1e-5)
