@@ -1,17 +1,10 @@
-"""Peak memory of this process, and of a piece of work on a GPU."""
+"""Peak memory of this process."""
 
 from __future__ import annotations
 
-import gc
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
-
-import torch
-
-Made = TypeVar("Made")
 
 
 def peak_memory() -> int:
@@ -25,14 +18,3 @@ def peak_memory() -> int:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
     except (OSError, StopIteration):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def with_gpu_peak(make: Callable[[], Made], device: torch.device) -> tuple[Made, dict[str, int]]:
-    """What `make` returns, and the most GPU memory that it took on top of what was there before; none on CPU."""
-    if device.type != "cuda":
-        return make(), {}
-    gc.collect()
-    before = torch.cuda.memory_allocated(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    made = make()
-    return made, {"peak_gpu_bytes": torch.cuda.max_memory_allocated(device) - before}

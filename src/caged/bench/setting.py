@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from caged.bench.graphs import Log
 from caged.bench.timing import Ceilings, Measurement, seconds
 from caged.graph import BipartiteGraph
 
+Made = TypeVar("Made")
 BATCH = 2048
 REFERENCE_SHARE = 0.1  # of an epoch that the Python sampler draws; its time is proportional
 
@@ -74,3 +76,14 @@ def items_of_users(log: Log) -> list[Any]:
 
 def sizes(graph: BipartiteGraph) -> dict[str, int]:
     return {"users": graph.user_count, "items": graph.item_count, "interactions": graph.edge_count}
+
+
+def with_gpu_peak(make: Callable[[], Made], device: torch.device) -> tuple[Made, dict[str, int]]:
+    """What `make` returns, and the most GPU memory that it took on top of what was there before; none on CPU."""
+    if device.type != "cuda":
+        return make(), {}
+    gc.collect()
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    made = make()
+    return made, {"peak_gpu_bytes": torch.cuda.max_memory_allocated(device) - before}

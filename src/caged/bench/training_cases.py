@@ -11,7 +11,6 @@ import torch
 from caged.bench.clone import reference
 from caged.bench.floor import step_floor
 from caged.bench.graphs import Log, log_of
-from caged.bench.memory import with_gpu_peak
 from caged.bench.setting import (
     BATCH,
     REFERENCE_SHARE,
@@ -20,6 +19,7 @@ from caged.bench.setting import (
     Setting,
     reference_model,
     sizes,
+    with_gpu_peak,
 )
 from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models import METHODS

@@ -11,8 +11,7 @@ import torch
 
 from caged.bench.clone import reference
 from caged.bench.graphs import Log, log_of
-from caged.bench.memory import with_gpu_peak
-from caged.bench.setting import BATCH, Prepared, Setting
+from caged.bench.setting import BATCH, Prepared, Setting, with_gpu_peak
 from caged.graph import BipartiteGraph
 from caged.models.base import EpochContext
 from caged.models.caged import CAGED, CAGEDConfig
