@@ -7,7 +7,7 @@ import torch
 
 from caged.graph import Batch
 from caged.models.base import Vectors
-from caged.models.losses import bce, l2_rows, scores_with_l2
+from caged.models.losses import bce, head_scores_with_l2, l2_rows, scores_with_l2
 from tests.graph.graphs import random_graph
 from tests.models.short_runs import padded, some_batch
 
@@ -22,27 +22,27 @@ def tensors_for(graph, *, heads):
 
 
 def found_by(tensors, batch):
-    return scores_with_l2(Vectors(*tensors[:2]), Vectors(*tensors[2:4]), batch, tuple(tensors[4:]) or None)
+    final, layer0, heads = Vectors(*tensors[:2]), Vectors(*tensors[2:4]), tensors[4:]
+    if heads:
+        return head_scores_with_l2(final, layer0, batch, *heads)
+    return scores_with_l2(final, layer0, batch)
 
 
 def test_scores_and_penalty_by_hand():
     graph = random_graph(edges=60)
     batch = some_batch(graph, size=7)
-    users, items, user_rows, item_rows, of_user, of_item = tensors_for(graph, heads=True)
-    found, penalty = found_by([users, items, user_rows, item_rows, of_user, of_item], batch)
+    tensors = tensors_for(graph, heads=True)
+    users, items, user_rows, item_rows, user_head, item_head = tensors
+    pairs, of_users, of_items, penalty = found_by(tensors, batch)
     for triple in range(7):
         u, i, j = (int(part[triple]) for part in batch[:3])
-        expected = (
-            users[u] @ items[i],
-            users[u] @ items[j],
-            users[u] @ of_user,
-            items[i] @ of_item,
-            items[j] @ of_item,
-        )
-        torch.testing.assert_close(found[:, triple], torch.stack(expected))
+        torch.testing.assert_close(pairs[:, triple], torch.stack((users[u] @ items[i], users[u] @ items[j])))
+        torch.testing.assert_close(of_users[triple], users[u] @ user_head)
+        torch.testing.assert_close(of_items[:, triple], torch.stack((items[i] @ item_head, items[j] @ item_head)))
     rows = (user_rows[batch.users.long()], item_rows[batch.positives.long()], item_rows[batch.negatives.long()])
     torch.testing.assert_close(penalty, l2_rows(batch.weight, *rows))
-    torch.testing.assert_close(found_by([users, items, user_rows, item_rows], batch)[0], found[:2])
+    for mine, other in zip(found_by(tensors[:4], batch), (pairs, penalty), strict=True):
+        assert torch.equal(mine, other)
 
 
 def test_several_cross_entropies_at_once_are_those_one_by_one():
@@ -61,12 +61,13 @@ def test_one_pass_on_cuda_equals_the_plain_one(heads):
     batch = padded(some_batch(graph, size=37))
     plain = tensors_for(graph, heads=heads)
     fused = [part.detach().cuda().requires_grad_() for part in plain]
-    slopes = torch.randn(5 if heads else 2, len(batch.users), generator=torch.Generator().manual_seed(2))
-    slopes *= batch.weight > 0
     expected, actual = found_by(plain, batch), found_by(fused, Batch(*(part.cuda() for part in batch)))
-    ((expected[0] * slopes).sum() + 1.7 * expected[1]).backward()
-    ((actual[0] * slopes.cuda()).sum() + 1.7 * actual[1]).backward()
-    torch.testing.assert_close(actual[0].cpu(), expected[0], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(actual[1].cpu(), expected[1], rtol=1e-5, atol=0)
+    draw = torch.Generator().manual_seed(2)
+    slopes = [torch.randn(part.shape, generator=draw) * (batch.weight > 0) for part in expected[:-1]]
+    slopes.append(torch.tensor(1.7))
+    torch.autograd.backward(expected, slopes)
+    torch.autograd.backward(actual, [slope.cuda() for slope in slopes])
+    for mine, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(mine.detach().cpu(), other.detach(), rtol=1e-4, atol=1e-5)
     for mine, other in zip(fused, plain, strict=True):
         torch.testing.assert_close(mine.grad.cpu(), other.grad, rtol=1e-4, atol=1e-5)

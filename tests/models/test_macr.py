@@ -15,7 +15,7 @@ from caged.evaluation.evaluate import make_validator
 from caged.models.base import DotScorer, EpochContext, Vectors
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
-from caged.models.losses import bce
+from caged.models.losses import HeadScores, bce
 from caged.models.macr import MACR, MACRConfig, counterfactual, losses_of
 from tests.graph.graphs import random_graph
 from tests.models.logs import skewed
@@ -108,8 +108,9 @@ def test_frozen_heads_at_zero_have_the_gradient_of_a_quarter_of_the_scores():
 
 
 def test_matched_is_the_mean_of_the_diagonal_of_all_pairs():
-    found = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
-    positive, negative, of_user, of_positive, of_negative = found
+    drawn = torch.randn(5, 6, generator=torch.Generator().manual_seed(0))
+    positive, negative, of_user, of_positive, of_negative = drawn
+    found = HeadScores(drawn[:2], of_user, drawn[3:], torch.tensor(0.0))
     gates = [torch.sigmoid(part) * torch.sigmoid(of_user) for part in (of_positive, of_negative)]
     weight = torch.full((6,), 1 / 6)
     matrix = torch.nn.functional.softplus(-torch.outer(gates[0], positive))

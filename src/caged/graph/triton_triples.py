@@ -144,7 +144,9 @@ def _triple_scores(
     positive_of,
     negative_of,
     weight_of,
-    scores,
+    pairs,
+    of_users,
+    of_items,
     penalty,
     triples,
     HEADS: tl.constexpr,  # noqa: N803
@@ -159,14 +161,14 @@ def _triple_scores(
     i = _places(positive_of + triple, column, WIDTH)
     j = _places(negative_of + triple, column, WIDTH)
     user, positive, negative = _rows_of(users, items, u, i, j, inside)
-    tl.store(scores + triple, tl.sum(user * positive, axis=0))
-    tl.store(scores + triples + triple, tl.sum(user * negative, axis=0))
+    tl.store(pairs + triple, tl.sum(user * positive, axis=0))
+    tl.store(pairs + triples + triple, tl.sum(user * negative, axis=0))
     if HEADS:
-        of_user = tl.load(user_head + column, mask=inside, other=0.0)
-        of_item = tl.load(item_head + column, mask=inside, other=0.0)
-        tl.store(scores + 2 * triples + triple, tl.sum(user * of_user, axis=0))
-        tl.store(scores + 3 * triples + triple, tl.sum(positive * of_item, axis=0))
-        tl.store(scores + 4 * triples + triple, tl.sum(negative * of_item, axis=0))
+        to_users = tl.load(user_head + column, mask=inside, other=0.0)
+        to_items = tl.load(item_head + column, mask=inside, other=0.0)
+        tl.store(of_users + triple, tl.sum(user * to_users, axis=0))
+        tl.store(of_items + triple, tl.sum(positive * to_items, axis=0))
+        tl.store(of_items + triples + triple, tl.sum(negative * to_items, axis=0))
     if weight != 0.0:
         tl.atomic_add(penalty, weight * _half_squares(user_rows, item_rows, u, i, j, inside), sem="relaxed")
 
@@ -189,7 +191,9 @@ def _triple_gradients(
     item_row_gradient,
     user_slopes,
     item_slopes,
-    slopes,
+    pair_slope_of,
+    user_slope_of,
+    item_slope_of,
     penalty_scale,
     triples,
     HEADS: tl.constexpr,  # noqa: N803
@@ -205,15 +209,15 @@ def _triple_gradients(
         i = _places(positive_of + triple, column, WIDTH)
         j = _places(negative_of + triple, column, WIDTH)
         user, positive, negative = _rows_of(users, items, u, i, j, inside)
-        of_positive = tl.load(slopes + triple)
-        of_negative = tl.load(slopes + triples + triple)
+        of_positive = tl.load(pair_slope_of + triple)
+        of_negative = tl.load(pair_slope_of + triples + triple)
         to_user = of_positive * positive + of_negative * negative
         to_positive = of_positive * user
         to_negative = of_negative * user
         if HEADS:
-            user_slope = tl.load(slopes + 2 * triples + triple)
-            positive_slope = tl.load(slopes + 3 * triples + triple)
-            negative_slope = tl.load(slopes + 4 * triples + triple)
+            user_slope = tl.load(user_slope_of + triple)
+            positive_slope = tl.load(item_slope_of + triple)
+            negative_slope = tl.load(item_slope_of + triples + triple)
             to_user += user_slope * tl.load(user_head + column, mask=inside, other=0.0)
             head = tl.load(item_head + column, mask=inside, other=0.0)
             to_positive += positive_slope * head
@@ -229,46 +233,52 @@ def _triple_gradients(
 
 
 def triple_scores(tables, heads, batch):
-    """(2, B) scores of positives and negatives and the l2 penalty.
+    """Scores of positives and negatives, (2, B), then the l2 penalty.
 
-    With `heads` (b, a), each (K,), the scores have three more rows: b.e_u, a.e_i, a.e_j.
+    With `heads` (b, a), each (K,), b.e_u, (B,), and a.e_i and a.e_j, (2, B), come between them.
     """
-    count = len(batch.users)
-    scores = torch.empty(5 if heads else 2, count, device=batch.weight.device)
-    penalty = torch.zeros((), device=batch.weight.device)
+    count, device = len(batch.users), batch.weight.device
+    pairs, of_items = torch.empty(2, count, device=device), torch.empty(2 if heads else 0, count, device=device)
+    of_users, penalty = torch.empty(count if heads else 0, device=device), torch.zeros((), device=device)
     _triple_scores[(count,)](
         *tables,
         *(heads or tables[:2]),  # never read where there are no heads
         *batch,
-        scores,
+        pairs,
+        of_users,
+        of_items,
         penalty,
         count,
         HEADS=bool(heads),
         **_tile(tables[0].shape[1]),
     )
-    return scores, penalty
+    return (pairs, of_users, of_items, penalty) if heads else (pairs, penalty)
 
 
-def triple_gradients(tables, heads, batch, slopes, penalty):
-    """Gradients for `triple_scores` of the four tables and of the heads.
+def triple_gradients(tables, heads, batch, *slopes):
+    """Gradients of the four tables and of the heads; `slopes` are those of what `triple_scores` returns.
 
-    `slopes` are those of the scores, zero where a triple is padding, `penalty` the one of the l2 penalty.
+    They have to be zero where a triple is padding.
     """
     gradients = _zeros_like([*tables, *(table[:, 0] for table in tables[:2] if heads)])
     node_slopes = gradients[4:]
+    pairs, *of_heads, penalty = (slope.contiguous() for slope in slopes)
     _triple_gradients[(len(batch.users),)](
         *tables,
         *(heads or tables[:2]),
         *batch,
         *gradients[:4],
         *(node_slopes or tables[:2]),
-        slopes,
+        pairs,
+        *(of_heads or tables[:2]),
         penalty,
         len(batch.users),
         HEADS=bool(heads),
         **_tile(tables[0].shape[1]),
     )
-    return [*gradients[:4], *(slope @ table for slope, table in zip(node_slopes, tables[:2]))]  # noqa: B905
+    # A head's gradient is the sum of the rows that it met, each by its slope: one product per table.
+    of_the_heads = [node_slopes[side] @ tables[side] for side in range(len(node_slopes))]
+    return [*gradients[:4], *of_the_heads]
 
 
 def _zeros_like(tensors):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -51,12 +51,30 @@ def squared_correlation(values: Tensor, others: Tensor, weight: Tensor) -> Tenso
     >>> squared_correlation(x, torch.ones(4), quarter).item()
     0.0
     """
-    with torch.no_grad():
-        others = others - weight @ others
-        spread = weight @ others.square() + CORRELATION_EPSILON
-        pull = weight * others
-    values = values - weight @ values
-    return ((pull @ values).square() / ((weight @ values.square() + CORRELATION_EPSILON) * spread)).clamp(max=1.0)
+    rho2: Tensor = _SquaredCorrelation.apply(values, others, weight)  # type: ignore[no-untyped-call]
+    return rho2
+
+
+class _SquaredCorrelation(torch.autograd.Function):
+    """The gradient, 2 c / (v s) w (y - x c / v) with c, v, s the covariance and both variances, takes a third of the
+    kernels that recording every operation would."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, others: Tensor, weight: Tensor) -> Tensor:
+        both = torch.stack((values, others))
+        both = both - (both @ weight).unsqueeze(1)
+        weighted = both * weight
+        covariance = weighted[0] @ both[1]
+        variances = (weighted * both).sum(1) + CORRELATION_EPSILON
+        ctx.save_for_backward(weighted, covariance, variances)
+        return (covariance.square() / variances.prod()).clamp(max=1.0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        weighted, covariance, variances = ctx.saved_tensors
+        direction = torch.addcmul(weighted[1], weighted[0], covariance / variances[0], value=-1)
+        return 2 * slope * (covariance / variances.prod()) * direction, None, None
 
 
 def l2_rows(weight: Tensor, *rows: Tensor) -> Tensor:
@@ -106,22 +124,34 @@ def bce_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Los
     return Losses(ranking + l2 * penalty, {"bce": ranking, "l2": penalty})
 
 
-def scores_with_l2(
-    final: Vectors, layer0: Vectors, batch: Batch, heads: tuple[Tensor, Tensor] | None = None
-) -> tuple[Tensor, Tensor]:
+def scores_with_l2(final: Vectors, layer0: Vectors, batch: Batch) -> tuple[Tensor, Tensor]:
     """(2, B) scores s_ui and s_uj of the propagated rows, and `l2_rows` of the layer-0 rows: for losses of any form.
 
-    With `heads` (b, a), each (K,), three rows follow: b.e_u, a.e_i and a.e_j. On CUDA it is one pass over the triples
-    each way; triples of weight zero, which are padding, get no gradient there.
+    On CUDA it is one pass over the triples each way; triples of weight zero, which are padding, get no gradient there.
     """
     if batch.weight.is_cuda:
-        found, penalty = _ScoresWithL2.apply(batch, *final, *layer0, *(heads or ()))  # type: ignore[no-untyped-call]
-        return found, penalty
+        pairs, penalty = _Scores.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
+        return pairs, penalty
+    return torch.stack(scores(gather(final, batch))), l2_rows(batch.weight, *gather(layer0, batch))
+
+
+class HeadScores(NamedTuple):
+    pairs: Tensor  # (2, B): e_u.e_i, e_u.e_j
+    of_users: Tensor  # (B,): b.e_u
+    of_items: Tensor  # (2, B): a.e_i, a.e_j
+    penalty: Tensor  # (): `l2_rows` of layer 0
+
+
+def head_scores_with_l2(
+    final: Vectors, layer0: Vectors, batch: Batch, user_head: Tensor, item_head: Tensor
+) -> HeadScores:
+    """`scores_with_l2` together with products of the propagated rows with heads b and a, each (K,)."""
+    if batch.weight.is_cuda:
+        return HeadScores(*_Scores.apply(batch, *final, *layer0, user_head, item_head))  # type: ignore[no-untyped-call]
     rows = gather(final, batch)
-    of_heads: tuple[Tensor, ...] = ()
-    if heads is not None:
-        of_heads = (rows.users @ heads[0], rows.positives @ heads[1], rows.negatives @ heads[1])
-    return torch.stack((*scores(rows), *of_heads)), l2_rows(batch.weight, *gather(layer0, batch))
+    of_items = torch.stack((rows.positives @ item_head, rows.negatives @ item_head))
+    penalty = l2_rows(batch.weight, *gather(layer0, batch))
+    return HeadScores(torch.stack(scores(rows)), rows.users @ user_head, of_items, penalty)
 
 
 def _fused(
@@ -155,21 +185,20 @@ class _BprWithL2(torch.autograd.Function):
         return (None, None, *gradients)
 
 
-class _ScoresWithL2(torch.autograd.Function):
+class _Scores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, batch: Batch, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, batch: Batch, *tensors: Tensor) -> tuple[Tensor, ...]:
         from caged.graph.triton_triples import triple_scores
 
         ctx.batch = batch
         ctx.save_for_backward(*tensors)
-        found, penalty = triple_scores(tensors[:4], tensors[4:], batch)  # type: ignore[no-untyped-call]
-        return found, penalty
+        found: tuple[Tensor, ...] = triple_scores(tensors[:4], tensors[4:], batch)  # type: ignore[no-untyped-call]
+        return found
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, slopes: Tensor, penalty: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         from caged.graph.triton_triples import triple_gradients
 
         tables, heads = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
-        slopes = slopes.contiguous()
-        return (None, *triple_gradients(tables, heads, ctx.batch, slopes, penalty))  # type: ignore[no-untyped-call]
+        return (None, *triple_gradients(tables, heads, ctx.batch, *slopes))  # type: ignore[no-untyped-call]

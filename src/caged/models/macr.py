@@ -33,7 +33,7 @@ Tables start as in all methods here, the heads Xavier-uniform as in the code. Pr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ from caged.graph import Batch, BipartiteGraph
 from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, backbone
-from caged.models.losses import bce, scores_with_l2
+from caged.models.losses import HeadScores, bce, head_scores_with_l2
 from caged.seeding import Generators
 
 SCAN = "scan"
@@ -89,22 +89,27 @@ class MACRConfig(LightGCNConfig):
             raise ConfigError("method.c_candidates is empty; give at least one number, e.g. 0")
 
 
-def losses_of(found: Tensor, fusion: str, weight: Tensor) -> Tensor:
-    """(3,): L_O, L_I and L_U of (5, B) scores y_k of positives and negatives, y_u, y_i, y_j."""
-    positive, negative, of_user, of_positive, of_negative = found
-    gates = torch.sigmoid(found[3:]) * torch.sigmoid(of_user)
+def losses_of(found: HeadScores, fusion: str, weight: Tensor) -> Tensor:
+    """(3,): L_O, L_I and L_U, (3) to (5)."""
+    gates = torch.sigmoid(found.of_items) * torch.sigmoid(found.of_users)
+    branches = (found.of_items, found.of_users.expand(2, -1))
     if fusion == "matched":
-        positives = torch.stack((positive * gates[0], of_positive, of_user))
-        negatives = torch.stack((negative * gates[1], of_negative, of_user))
-        return bce(positives, negatives, weight)
-    branches = bce(torch.stack((of_positive, of_user)), torch.stack((of_negative, of_user)), weight)
-    return torch.cat((all_pairs(positive, negative, gates, weight).view(1), branches))
+        return _bce_of_rows((found.pairs * gates, *branches), weight)
+    match = all_pairs(found.pairs, gates, weight)
+    return torch.cat((match.view(1), _bce_of_rows(branches, weight)))
 
 
-def all_pairs(positive: Tensor, negative: Tensor, gates: Tensor, weight: Tensor) -> Tensor:
-    """(3) averaged over the B x B matrix [r, c] = y_k[c] * gate[r]."""
+def all_pairs(pairs: Tensor, gates: Tensor, weight: Tensor) -> Tensor:
+    """(3) averaged over the B x B matrix [r, c] = y_k[c] * gate[r]; `pairs` and `gates` are (2, B)."""
+    positive, negative = pairs
     costs = F.softplus(-torch.outer(gates[0], positive)) + F.softplus(torch.outer(gates[1], negative))
     return weight @ costs @ weight
+
+
+def _bce_of_rows(pairs: Sequence[Tensor], weight: Tensor) -> Tensor:
+    """`bce` of each of n (2, B) rows of positives and negatives, at once: (n,)."""
+    positives, negatives = torch.cat(tuple(pairs)).view(len(pairs), 2, -1).unbind(1)
+    return bce(positives, negatives, weight)
 
 
 def counterfactual(vectors: Vectors, item_head: Tensor, user_head: Tensor, c: float) -> Vectors:
@@ -144,12 +149,11 @@ class MACR(Method[MACRConfig]):
         return [{"params": [*self.encoder.parameters, self.item_head, self.user_head]}]
 
     def loss(self, batch: Batch) -> Losses:
-        heads = self.user_head, self.item_head
-        found, penalty = scores_with_l2(self.encoder(batch), self.encoder.layer0, batch, heads)
-        parts = losses_of(found, self.config.fusion, batch.weight)
-        total = self.branch_weights @ parts + self.config.l2 * penalty
-        match, item, user = parts
-        return Losses(total, {"bce": match, "item": item, "user": user, "l2": penalty})
+        final, layer0 = self.encoder(batch), self.encoder.layer0
+        found = head_scores_with_l2(final, layer0, batch, self.user_head, self.item_head)
+        match, item, user = parts = losses_of(found, self.config.fusion, batch.weight)
+        total = self.branch_weights @ parts + self.config.l2 * found.penalty
+        return Losses(total, {"bce": match, "item": item, "user": user, "l2": found.penalty})
 
     def finish(self, ctx: EpochContext) -> None:
         if self.config.c != SCAN or ctx.validate is None:
