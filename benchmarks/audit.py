@@ -33,6 +33,7 @@ import pyarrow.parquet
 
 from caged import __version__
 from caged.data.ids import Array
+from caged.experiments.records import shareable
 from caged.files import write_json
 from caged.seeding import numpy_generator
 
@@ -214,7 +215,7 @@ def main() -> None:
                 "pyarrow": pa.__version__,
                 "numpy": np.__version__,
             },
-            "command": " ".join(["python", "benchmarks/audit.py", *sys.argv[1:]]),
+            "command": shareable(" ".join(["python", "benchmarks/audit.py", *sys.argv[1:]])),
         }
         options.json.parent.mkdir(parents=True, exist_ok=True)
         write_json(options.json, record)

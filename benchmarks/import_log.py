@@ -27,6 +27,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from caged import __version__
+from caged.experiments.records import shareable
 from caged.files import write_json
 from caged.seeding import numpy_generator
 
@@ -107,7 +108,7 @@ def main() -> None:
                 "pyarrow": pa.__version__,
                 "numpy": np.__version__,
             },
-            "command": " ".join(["python", "benchmarks/import_log.py", *sys.argv[1:]]),
+            "command": shareable(" ".join(["python", "benchmarks/import_log.py", *sys.argv[1:]])),
         }
     print(
         f"{result['rows']:,} rows ({options.format}): {result['seconds']} s, "

@@ -36,6 +36,14 @@ def test_rows_round_trip_and_ignore_order(ids: list[int] | list[str], random: ob
     assert IdMap.of(shuffled + shuffled) == id_map
 
 
+@given(st.one_of(st.lists(INT64), st.lists(TEXT)))
+def test_numbering_equals_a_map_and_its_rows(ids: list[int] | list[str]) -> None:
+    id_map, rows = IdMap.numbered(ids)
+    assert id_map == IdMap.of(ids)
+    assert rows.tolist() == id_map.rows(ids).tolist()
+    assert rows.dtype == np.int64
+
+
 def test_utf8_order_differs_from_utf16_order() -> None:
     """U+FFFF sorts before U+1F600 by UTF-8 bytes, after it in UTF-16 code units."""
     assert IdMap.of(["\U0001f600", "\uffff", "z"]).values.to_pylist() == ["z", "\uffff", "\U0001f600"]

@@ -13,7 +13,7 @@ from caged.report.audit_page import audit_html
 from caged.report.demo_page import demo_html
 from tests.report.audits import made_up, with_further_tests
 from tests.report.browser import Browser, installed
-from tests.report.demos import DEMO
+from tests.report.demos import with_all_methods
 
 PROGRAM = installed()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome is installed (CHROMIUM may name one)")
@@ -34,7 +34,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     contents = {
         "audit": audit_html(with_further_tests()),
         "without a test": audit_html(made_up(test=False)),
-        "demo": demo_html(DEMO, "caged demo"),
+        "demo": demo_html(with_all_methods(), "caged demo"),
     }
     paths = {name: folder / f"{name}.html" for name in contents}
     for name, content in contents.items():
@@ -89,6 +89,13 @@ def test_words_stay_inside_their_drawing(browser: Browser, pages: dict[str, Path
             }).map(text => text.textContent)})"""
     )
     assert outside == []
+
+
+def test_the_numbers_of_the_demo_fit_at_desk_width(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["demo"], **LOOKS["desk"])  # type: ignore[arg-type]
+    boxes = "[...document.querySelectorAll('main > section > .scroll')].map(box => [box.scrollWidth, box.clientWidth])"
+    ((needed, room),) = browser.evaluate(boxes)
+    assert needed <= room
 
 
 def test_definitions_open_by_keyboard_and_by_tap(browser: Browser, pages: dict[str, Path]) -> None:

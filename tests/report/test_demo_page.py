@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from caged.experiments.demo import Demo
-from caged.report.demo_page import comparison, demo_html, random_recall, sentences
+from caged.report.demo_page import _page, comparison, demo_html, random_recall, sentences
+from caged.report.page import Term
 from tests.report.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
 from tests.report.test_page import check_page
 
@@ -137,6 +138,18 @@ def test_the_table_has_every_number() -> None:
         ["LightGCN", "0.4000", "0.0400", "0.0550", "-", "0.0055", "0.5100", "0.1234"],
         ["best possible", "-", "-", "-", "-", "-", "0.8800", "-"],
     ]
+
+
+def test_the_page_has_a_line_per_number() -> None:
+    table = next(section.table for section in _page(DEMO, "caged demo").sections if section.title == "All numbers")
+    assert table is not None
+    assert [column.name for column in table.columns] == ["number", "Most popular", "LightGCN", "best possible"]
+    assert [list(row) for row in table.rows[:4:3]] == [
+        ["natural recall@20", "0.1600", "0.4000", "-"],
+        ["against LightGCN", "-0.0386 [-0.0410, -0.0360]", "-", "-"],
+    ]
+    meanings = [column.meaning for column in comparison(DEMO).columns[1:]]
+    assert [row[0].meaning for row in table.rows if isinstance(row[0], Term)] == meanings
 
 
 def test_the_page_is_sound_and_shows_three_plots() -> None:

@@ -42,6 +42,24 @@ class IdMap:
         return cls(_sorted_distinct(_as_ids(ids)))
 
     @classmethod
+    def numbered(cls, ids: Any) -> tuple[IdMap, Array]:
+        """The map of identifiers in any order, with repeats, and the row number (int64) of each of them.
+
+        >>> ids, rows = IdMap.numbered(["b", "a", "b"])
+        >>> ids.values.to_pylist(), rows.tolist()
+        (['a', 'b'], [1, 0, 1])
+        """
+        given = _as_ids(ids)
+        if pa.types.is_integer(given.type):
+            found = cls.of(given)
+            return found, found.rows(given)
+        encoded = given.dictionary_encode()  # so that every text is hashed once
+        order = pc.sort_indices(encoded.dictionary)
+        row_of_code = np.empty(len(order), dtype=np.int64)
+        row_of_code[order.to_numpy()] = np.arange(len(order))
+        return cls(encoded.dictionary.take(order)), row_of_code[encoded.indices.to_numpy()]
+
+    @classmethod
     def range(cls, count: int) -> IdMap:
         """Identifiers 0..count-1 that are their own rows."""
         return cls(pa.array(np.arange(count, dtype=np.int64)))
@@ -148,8 +166,7 @@ def _as_ids(ids: Any) -> pa.Array:
         ids = ids.cast(ids.type.value_type)
     if len(ids) == 0 and pa.types.is_null(ids.type):
         return pa.array([], type=pa.int64())
-    if ids.null_count:
-        raise DataError(f"{ids.null_count} identifiers are missing; remove these rows")
+    reject_missing(ids)
     if pa.types.is_integer(ids.type):
         target = pa.int64()
     elif is_text(ids.type):
@@ -161,6 +178,11 @@ def _as_ids(ids: Any) -> pa.Array:
     except pa.ArrowInvalid as error:
         raise DataError(f"identifiers must be below 2**63 ({error}); convert the column to strings") from error
     return ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+
+
+def reject_missing(ids: pa.Array | pa.ChunkedArray) -> None:
+    if ids.null_count:
+        raise DataError(f"{ids.null_count} identifiers are missing; remove these rows")
 
 
 def is_text(arrow_type: pa.DataType) -> bool:

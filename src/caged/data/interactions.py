@@ -120,8 +120,8 @@ class Interactions:
     @classmethod
     def from_ids(cls, user_ids: Any, item_ids: Any, **columns: Any) -> Interactions:
         """From parallel sequences of external identifiers (and optional `rating=`, `timestamp=`)."""
-        users, items = IdMap.of(user_ids), IdMap.of(item_ids)
-        return cls.build(users.rows(user_ids), items.rows(item_ids), user_ids=users, item_ids=items, **columns)
+        (user_map, users), (item_map, items) = IdMap.numbered(user_ids), IdMap.numbered(item_ids)
+        return cls.build(users, items, user_ids=user_map, item_ids=item_map, **columns)
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Interactions:

@@ -191,11 +191,11 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, w
     def optional(name: str, convert: Callable[[Column], Array]) -> Array | None:
         return convert(column(name)) if name in table.column_names else None
 
-    users, items = ids_of(column(columns.user)), ids_of(column(columns.item))
-    user_ids, item_ids = IdMap.of(users), IdMap.of(items)
+    user_ids, users = IdMap.numbered(ids_of(column(columns.user)))
+    item_ids, items = IdMap.numbered(ids_of(column(columns.item)))
     log = Interactions.build(
-        user_ids.rows(users),
-        item_ids.rows(items),
+        users,
+        items,
         user_ids=user_ids,
         item_ids=item_ids,
         rating=optional(columns.rating, ratings_of),

@@ -114,7 +114,7 @@ def _named_rows(kind: str, names: Any, count: int) -> _NamedRows:
         return _NamedRows(IdMap.range(count), np.arange(count))
     if len(names) != count:
         raise DataError(f"{len(names)} {kind} identifiers for {count} {kind}s of the matrix; give one for each")
-    ids = IdMap.of(names)
+    ids, rows = IdMap.numbered(names)
     if len(ids) != count:
         raise DataError(f"{count - len(ids)} {kind} identifiers are repeated; each names one {kind} of the matrix")
-    return _NamedRows(ids, ids.rows(names))
+    return _NamedRows(ids, rows)

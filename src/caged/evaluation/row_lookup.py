@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from caged.data.ids import Array, IdMap
+from caged.data.ids import Array, IdMap, reject_missing
+from caged.evaluation.text_rows import TextRows
 
 
 class RowLookup:
@@ -33,12 +36,15 @@ class RowLookup:
 
     def _rows(self, ids: pa.Array) -> Array:
         """-1 where an identifier is not known."""
-        if not self.known.are_integers:
-            # A hash table of all that is known is built on every call: rather for the distinct ones than for all.
-            encoded = ids.dictionary_encode()
-            rows = self.known.rows(encoded.dictionary).astype(np.int32)
-            return np.asarray(rows[encoded.indices.to_numpy()])
-        return self.known.rows(ids).astype(np.int32)
+        if self.known.are_integers:
+            return self.known.rows(ids).astype(np.int32)
+        reject_missing(ids)
+        encoded = ids.dictionary_encode()
+        return np.asarray(self._texts.rows(encoded.dictionary)[encoded.indices.to_numpy()])
+
+    @cached_property
+    def _texts(self) -> TextRows:
+        return TextRows(self.known)
 
     def _unknown_codes(self, ids: pa.Array) -> Array:
         encoded = ids.dictionary_encode()

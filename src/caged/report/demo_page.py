@@ -10,7 +10,7 @@ from caged.experiments.demo import BASELINE, TRAINING, WINDOW, Demo, Difference,
 from caged.experiments.environment import versions
 from caged.report import charts
 from caged.report.charts import REFERENCE, Series, decimal, percent
-from caged.report.page import Column, Figure, Page, Panel, Section, Table, render
+from caged.report.page import Column, Figure, Page, Panel, Section, Table, Term, render
 from caged.report.tenths import TENTHS, tenths_panel
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"
@@ -177,6 +177,16 @@ def comparison(demo: Demo) -> Table:
     return Table("Each method, judged by the shop's later clicks and by the truth", columns, [*rows, best])
 
 
+def _on_its_side(table: Table) -> Table:
+    """A line per number and a column per method: with four methods it fits into the page."""
+    columns = [Column("number", numeric=False), *(Column(row[0]) for row in table.rows)]
+    rows = [
+        [Term(column.name, column.meaning), *(row[index] for row in table.rows)]
+        for index, column in enumerate(table.columns[1:], start=1)
+    ]
+    return Table(table.caption, columns, rows)
+
+
 def _four_digits(value: float) -> str:
     return f"{value:.4f}" if math.isfinite(value) else "-"
 
@@ -316,7 +326,7 @@ def _page(demo: Demo, command: str) -> Page:
                 ],
                 _judges_figure(demo),
             ),
-            Section("All numbers", table=comparison(demo)),
+            Section("All numbers", table=_on_its_side(comparison(demo))),
             Section("How this was done", _procedure(demo)),
         ],
         glossary=[
