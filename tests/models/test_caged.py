@@ -428,3 +428,16 @@ def test_divergence_ends_in_a_report():
         method.encoder.items.fill_(3e38)
     with pytest.raises(TrainingError, match=r"diverged: after update 1 in epoch 1.*without=momentum.*lower method.eps"):
         update(method)
+
+
+def test_weights_that_vanish_are_told(caplog):
+    method = prepared(without="momentum", lam=1e9)
+    update(method)
+    assert float(method.weights.to_user.max()) == 0.0
+    assert "after update 1 in epoch 1 every edge weight is 0" in caplog.text
+    assert "method.without=momentum replaces the weights too fast, lower method.eps" in caplog.text
+
+
+def test_weights_that_are_there_are_not_told(caplog):
+    update(prepared(eps=0.5))
+    assert caplog.text == ""

@@ -52,6 +52,7 @@ whether validation improved.
 from __future__ import annotations
 
 import math
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,8 @@ from caged.models.caged_sides import Side, rows_of, sides_of
 from caged.models.encoder import LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
+
+log = logging.getLogger(__name__)
 
 PRETRAIN, TRAIN = "pretrain", "train"
 _CODE = "released code"
@@ -316,21 +319,21 @@ class CAGED(Method[CAGEDConfig]):
     def _update(self, ctx: EpochContext) -> dict[str, Any]:
         """Train the estimator, score every edge, blend; returns what the history says about it."""
         phases = Phases(self.graph.device)
-        log: dict[str, Any] = {"update": self.updates + 1}
+        history: dict[str, Any] = {"update": self.updates + 1}
         with phases("training"):
             vectors = self._inputs() if self._fixed is None else self._fixed
             if self.config.without != "two_stage":
-                log["training"] = self.passes.run(vectors, self.config.estimator_epochs)
+                history["training"] = self.passes.run(vectors, self.config.estimator_epochs)
         with phases("scoring"):
             scores = [self._score(side, vectors) for side in self.sides]
         with phases("blend"):
             self._blend(scores)
-            self._check_finite(ctx)
+            self._check_weights(ctx)
         with phases("diagnostics"):
             described = self._describe(scores)
         self.updates += 1
         norm = max(values["operator_norm"] for values in described.values())
-        return {**log, "operator_norm": norm, **described, "update_seconds": phases.seconds}
+        return {**history, "operator_norm": norm, **described, "update_seconds": phases.seconds}
 
     @torch.no_grad()
     def _inputs(self) -> Vectors:
@@ -354,14 +357,20 @@ class CAGED(Method[CAGEDConfig]):
             now[side.name] = blended(now[side.name], new, self.config.momentum)
         self.weights.assign(**now)
 
-    def _check_finite(self, ctx: EpochContext) -> None:
+    def _check_weights(self, ctx: EpochContext) -> None:
         """Weights that propagation cannot bear end training here, with a reason, not in tables of NaN."""
         with torch.no_grad():
             vectors = self.encoder()
-        if all(bool(torch.isfinite(table).all()) for table in vectors):
-            return
         largest = max(float(weights.max()) for weights in (self.weights.to_user, self.weights.to_item))
         cause = "method.without=momentum replaces" if self.config.without == "momentum" else "CAGED changes"
+        if all(bool(torch.isfinite(table).all()) for table in vectors):
+            if largest == 0:
+                log.warning(
+                    "after update %d in epoch %d every edge weight is 0, because every likelihood is too small for a "
+                    "number: nothing is propagated any more; %s the weights too fast, lower method.eps",
+                    *(self.updates + 1, ctx.epoch, cause),
+                )
+            return
         raise TrainingError(
             f"CAGED diverged: after update {self.updates + 1} in epoch {ctx.epoch} the embeddings are not finite "
             f"(largest edge weight {largest:.3g}, method.eps={self.config.momentum:g}); {cause} the weights faster "
