@@ -51,8 +51,8 @@ whether validation improved.
 
 from __future__ import annotations
 
-import math
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
