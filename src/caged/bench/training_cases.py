@@ -32,7 +32,7 @@ LEARNING_RATE = 1e-3
 L2 = 1e-4
 
 
-class _Training:
+class Training:
     """A method on a graph with optimiser, sampler and some drawn batches, as the loop has them."""
 
     def __init__(self, method: Method[Any], log: Log, setting: Setting) -> None:
@@ -96,8 +96,8 @@ def _training_case(shape: str, width: int, layers: int, setting: Setting, *, who
     log = log_of(shape)
     config = LightGCNConfig(embedding_size=width, layers=layers, l2=L2)
 
-    def trained() -> _Training:
-        training = _Training(LightGCN(config), log, setting)
+    def trained() -> Training:
+        training = Training(LightGCN(config), log, setting)
         if setting.device.type == "cuda":
             training.epoch()
         return training
@@ -124,13 +124,18 @@ def _training_case(shape: str, width: int, layers: int, setting: Setting, *, who
     )
 
 
+def configured(name: str, **options: Any) -> Method[Any]:
+    """A method with those of the options that it has."""
+    known = METHODS[name]
+    own = {part.name for part in fields(known.config)}
+    return known.method(known.config(**{key: value for key, value in options.items() if key in own}))
+
+
 def method_epoch(name: str, shape: str, width: int, setting: Setting) -> Prepared:
     """The epoch of a method (without validation and what follows it) against that of LightGCN."""
     log = log_of(shape)
-    known = METHODS[name]
-    sized = {"embedding_size": width} if "embedding_size" in {part.name for part in fields(known.config)} else {}
-    ours = _Training(known.method(known.config(**sized)), log, setting)
-    plain = _Training(LightGCN(LightGCNConfig(embedding_size=width)), log, setting)
+    ours = Training(configured(name, embedding_size=width), log, setting)
+    plain = Training(LightGCN(LightGCNConfig(embedding_size=width)), log, setting)
     return Prepared(
         ours=ours.epoch,
         reference=plain.epoch,
