@@ -80,6 +80,14 @@ def read_json(path: Path) -> Any:
         raise RunError(f"{path} is not readable JSON ({error}); it may be truncated, restore or delete it") from error
 
 
+def make_parent(path: Path) -> None:
+    """Create the folder of a file that is about to be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot create {path.parent}: {error.strerror}; choose a folder you may write to") from error
+
+
 def make_output_folder(path: Path) -> Path:
     """Create an output folder, refusing one that holds anything already."""
     try:

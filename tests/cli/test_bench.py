@@ -59,6 +59,21 @@ def test_json_is_a_list_with_the_promised_fields(written):
     assert "csr" in results[0]["others"]
 
 
+def test_a_profile_says_what_a_step_is_made_of():
+    only = ("--only", "step/tiny/*,sampling/tiny", "--quick", "--threads", "1", "--device", "cpu", "--profile")
+    step, sampling = json.loads(caged("bench", *only, "--json").out)
+    assert "profile" not in sampling
+    found = step["profile"]
+    seconds = [part["seconds"] for part in found["parts"]]
+    assert seconds == sorted(seconds, reverse=True)
+    assert found["seconds"] == pytest.approx(sum(seconds))
+    assert found["calls"] == pytest.approx(sum(part["calls"] for part in found["parts"]))
+    assert {"aten::mul", "Optimizer.step#Adam.step"} <= {part["name"] for part in found["parts"]}
+    text = caged("bench", *only).out
+    assert "all operators" in text
+    assert " others" in text
+
+
 def test_extrapolated_numbers_are_labelled(written):
     results, _ = written
     epoch = next(result for result in results if result["name"].startswith("epoch/"))
@@ -114,3 +129,15 @@ def test_python_m_benchmarks_is_the_same_program():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no benchmark matches 'nothing-like-it'" in done.stderr
+
+
+def test_a_place_that_cannot_be_written_is_told_before_measuring(tmp_path):
+    (tmp_path / "file").touch()
+    outcome = caged("bench", "--only", "sampling/tiny", "--quick", "--out", tmp_path / "file" / "record.json")
+    assert outcome.code == 2
+    assert f"cannot create {tmp_path / 'file'}" in outcome.error
+
+
+def test_a_wrong_request_leaves_no_folder_behind(tmp_path):
+    assert caged("bench", "--only", "nothing-like-it", "--out", tmp_path / "new" / "record.json").code == 2
+    assert not (tmp_path / "new").exists()

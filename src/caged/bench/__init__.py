@@ -6,6 +6,7 @@ clone and says so elsewhere; `python -m benchmarks` is the same program.
 """
 
 from caged.bench.cases import cases
+from caged.bench.profile import profile_rows
 from caged.bench.run import Request, record, run
 
-__all__ = ["Request", "cases", "record", "run"]
+__all__ = ["Request", "cases", "profile_rows", "record", "run"]

@@ -28,7 +28,7 @@ from caged.bench.setting import (
 from caged.bench.timing import Measurement, Recorded
 from caged.bench.training_cases import epoch, method_epoch, step
 from caged.bench.update_case import update
-from caged.data import carve_validation
+from caged.data import Interactions, carve_validation
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import Ranker
 from caged.graph import BipartiteGraph, Sampler, Tables, degree_weights, propagate, uniform_layers
@@ -126,46 +126,48 @@ def sampling(shape: str, setting: Setting) -> Prepared:
     )
 
 
-def _random_vectors(log: Log, width: int) -> Vectors:
-    draw = torch.Generator().manual_seed(1)
-    rows = (log.train.user_count, log.train.item_count)
-    return Vectors(*(torch.randn(count, width, generator=draw) for count in rows))
+class _Lists:
+    """Lists of all users by random vectors, and the reference that makes them from the same."""
+
+    def __init__(self, train: Interactions, width: int, setting: Setting) -> None:
+        draw = torch.Generator().manual_seed(1)
+        users, items = (torch.randn(rows, width, generator=draw) for rows in (train.user_count, train.item_count))
+        self.scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
+        self.users, self.items = users.numpy(), items.numpy()
+        self._seen = items_of_users(train)
+        self._flops = 2 * len(users) * len(items) * width
+        self._setting = setting
+
+    def prepared(self, ours: Callable[[], object], data: str, **more: Any) -> Prepared:
+        return Prepared(
+            ours=self._setting.timed(ours),
+            reference=self._setting.timed(lambda: reference().top_k(self.users, self.items, self._seen, K)),
+            data=data,
+            fraction_of_ceiling=lambda taken: self._flops / taken / self._setting.ceilings.flops,
+            ceiling="matrix product",
+            **more,
+        )
 
 
 def validation(shape: str, width: int, setting: Setting) -> Prepared:
     """What the loop does after an epoch: lists of all users and two metrics. The reference makes the lists only."""
     log = log_of(shape)
     train, valid = carve_validation(log.train, seed=1)
-    users, items = _random_vectors(log, width)
-    scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
+    lists = _Lists(train, width, setting)
     validate = make_validator(train, valid, setting.device, k=K)
-    seen = items_of_users(Log(train, log.origin))
-    flops = 2 * len(users) * len(items) * width
-    return Prepared(
-        ours=setting.timed(lambda: validate(scorer)),
-        reference=setting.timed(lambda: reference().top_k(users.numpy(), items.numpy(), seen, K)),
-        data=log.origin,
-        fraction_of_ceiling=lambda taken: flops / taken / setting.ceilings.flops,
-        ceiling="matrix product",
-        facts={"k": K, "width": width, "metrics": [f"recall@{K}", f"ndcg@{K}"], "reference": "lists, no metrics"},
-    )
+    facts = {"k": K, "width": width, "metrics": [f"recall@{K}", f"ndcg@{K}"], "reference": "lists, no metrics"}
+    return lists.prepared(lambda: validate(lists.scorer), log.origin, facts=facts)
 
 
 def evaluation(shape: str, width: int, setting: Setting) -> Prepared:
     """Top-20 lists of all users over the whole catalogue, training items masked."""
     log = log_of(shape)
-    users, items = _random_vectors(log, width)
-    scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
-    rank = Ranker(np.arange(len(users)), K, masks=[log.train], device=setting.device)
-    seen = items_of_users(log)
-    flops = 2 * len(users) * len(items) * width
-    return Prepared(
-        ours=setting.timed(lambda: rank(scorer)),
-        reference=setting.timed(lambda: reference().top_k(users.numpy(), items.numpy(), seen, K)),
-        data=log.origin,
-        fraction_of_ceiling=lambda taken: flops / taken / setting.ceilings.flops,
-        ceiling="matrix product",
-        others=dict(_other_top_k(users.numpy(), items.numpy(), log, setting)),
+    lists = _Lists(log.train, width, setting)
+    rank = Ranker(np.arange(log.train.user_count), K, masks=[log.train], device=setting.device)
+    return lists.prepared(
+        lambda: rank(lists.scorer),
+        log.origin,
+        others=dict(_other_top_k(lists.users, lists.items, log, setting)),
         facts={
             "k": K,
             "width": width,

@@ -35,6 +35,7 @@ class Request:
     device: str = "auto"
     threads: int | None = None
     quick: bool = False
+    profile: bool = False  # also what a training step is made of, where a benchmark has one
 
 
 def select(only: str | None) -> list[Case]:
@@ -63,7 +64,7 @@ def run(
     chosen = select(request.only)
     device = resolve_device(request.device)
     reference()  # missing? better now than after minutes
-    bench = _Bench(device, request.threads, request.quick)
+    bench = _Bench(device, request)
     results: list[Result] = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Ss]parse.*", category=UserWarning)  # of torch.sparse
@@ -90,8 +91,9 @@ def record(results: list[Result], request: Request, command: str) -> dict[str, A
 class _Bench:
     """Measures cases, and the ceilings of each number of threads once."""
 
-    def __init__(self, device: torch.device, asked_threads: int | None, quick: bool) -> None:
-        self.device, self.asked_threads, self.quick = device, asked_threads, quick
+    def __init__(self, device: torch.device, request: Request) -> None:
+        self.device, self.asked_threads, self.quick = device, request.threads, request.quick
+        self.profile = request.profile
         self._ceilings: dict[int, Ceilings] = {}
 
     def __call__(self, case: Case) -> Result:
@@ -127,6 +129,7 @@ class _Bench:
             "device": self.device.type,
             "data": prepared.data,
             "rounds": rounds,
+            **({"profile": prepared.profile()} if self.profile and prepared.profile is not None else {}),
             "others": {name: {"seconds": value, "ratio_to_ours": value / ours} for name, value in taken.items()},
             **{name: value for name, value in prepared.facts.items() if name not in ("ours_s", "reference_s")},
         }

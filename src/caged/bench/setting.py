@@ -13,6 +13,7 @@ import torch
 from caged.bench.clone import reference
 from caged.bench.graphs import Log
 from caged.bench.timing import Ceilings, Measurement, seconds
+from caged.data import Interactions
 from caged.graph import BipartiteGraph
 
 Made = TypeVar("Made")
@@ -48,11 +49,12 @@ class Prepared:
     others: dict[str, Measurement] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     once: bool = False  # too long to repeat; warms itself up
+    profile: Callable[[], dict[str, Any]] | None = None  # what a training step of ours is made of
 
 
 class ReferenceSampling:
     def __init__(self, log: Log) -> None:
-        self.positives = [part.tolist() for part in items_of_users(log)]
+        self.positives = [part.tolist() for part in items_of_users(log.train)]
         self.item_count, self.triples = log.train.item_count, len(log.train)
 
     def draw(self, count: int) -> Any:
@@ -70,8 +72,8 @@ def reference_model(log: Log, width: int, layers: int, setting: Setting) -> Any:
     return reference().LightGCN(adjacency.to(setting.device), train.user_count, train.item_count, width, layers)
 
 
-def items_of_users(log: Log) -> list[Any]:
-    return np.split(log.train.items, log.train.user_offsets[1:-1])
+def items_of_users(train: Interactions) -> list[Any]:
+    return np.split(train.items, train.user_offsets[1:-1])
 
 
 def sizes(graph: BipartiteGraph) -> dict[str, int]:

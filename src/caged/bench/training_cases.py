@@ -11,6 +11,7 @@ import torch
 from caged.bench.clone import reference
 from caged.bench.floor import step_floor
 from caged.bench.graphs import Log, log_of
+from caged.bench.profile import profiled
 from caged.bench.setting import (
     BATCH,
     REFERENCE_SHARE,
@@ -32,7 +33,7 @@ LEARNING_RATE = 1e-3
 L2 = 1e-4
 
 
-class Training:
+class _Training:
     """A method on a graph with optimiser, sampler and some drawn batches, as the loop has them."""
 
     def __init__(self, method: Method[Any], log: Log, setting: Setting) -> None:
@@ -55,9 +56,17 @@ class Training:
 
     def step(self) -> float:
         """Seconds per step, over `count` of them."""
-        drawn = self.sampler.epoch(self.generators["sampling"])
-        some = Epoch(*(part[: self.count] for part in drawn.parts))
+        some = self._batches()
         return self.setting.seconds(lambda: self.steps.run(some)) / self.count
+
+    def profile(self) -> dict[str, Any]:
+        """What a step is made of."""
+        some = self._batches()
+        return profiled(lambda: self.steps.run(some), self.count, self.setting.device)
+
+    def _batches(self) -> Epoch:
+        drawn = self.sampler.epoch(self.generators["sampling"])
+        return Epoch(*(part[: self.count] for part in drawn.parts))
 
     def epoch(self) -> float:
         begin = self.setting.seconds(lambda: self.method.begin_epoch(self.context))
@@ -96,8 +105,8 @@ def _training_case(shape: str, width: int, layers: int, setting: Setting, *, who
     log = log_of(shape)
     config = LightGCNConfig(embedding_size=width, layers=layers, l2=L2)
 
-    def trained() -> Training:
-        training = Training(LightGCN(config), log, setting)
+    def trained() -> _Training:
+        training = _Training(LightGCN(config), log, setting)
         if setting.device.type == "cuda":
             training.epoch()
         return training
@@ -121,21 +130,17 @@ def _training_case(shape: str, width: int, layers: int, setting: Setting, *, who
         fraction_of_ceiling=lambda taken: floor.fraction(taken / steps),
         ceiling=floor.limit,
         facts=facts,
+        profile=ours.profile,
     )
-
-
-def configured(name: str, **options: Any) -> Method[Any]:
-    """A method with those of the options that it has."""
-    known = METHODS[name]
-    own = {part.name for part in fields(known.config)}
-    return known.method(known.config(**{key: value for key, value in options.items() if key in own}))
 
 
 def method_epoch(name: str, shape: str, width: int, setting: Setting) -> Prepared:
     """The epoch of a method (without validation and what follows it) against that of LightGCN."""
     log = log_of(shape)
-    ours = Training(configured(name, embedding_size=width), log, setting)
-    plain = Training(LightGCN(LightGCNConfig(embedding_size=width)), log, setting)
+    known = METHODS[name]
+    sized = {"embedding_size": width} if "embedding_size" in {part.name for part in fields(known.config)} else {}
+    ours = _Training(known.method(known.config(**sized)), log, setting)
+    plain = _Training(LightGCN(LightGCNConfig(embedding_size=width)), log, setting)
     return Prepared(
         ours=ours.epoch,
         reference=plain.epoch,
@@ -143,4 +148,5 @@ def method_epoch(name: str, shape: str, width: int, setting: Setting) -> Prepare
         fraction_of_ceiling=lambda taken: float("nan"),
         ceiling="none: work is not counted",
         facts={"reference": "lightgcn", "extrapolated_from_steps": {"ours": ours.count, "reference": plain.count}},
+        profile=ours.profile,
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.output import Verbose, number, print_json, print_table, say
-from caged.files import write_json
+from caged.files import make_parent, write_json
 
 
 def bench(
@@ -22,6 +22,9 @@ def bench(
         int | None, typer.Option(help="CPU threads [default: one where the target is for one, then all cores].")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and steps: rough numbers, soon.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Also show what a training step is made of: step, epoch, methods.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Also write results, versions and hardware to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list to stdout instead of a table.")] = False,
     verbose: Verbose = False,
@@ -36,19 +39,24 @@ def bench(
       caged bench --only propagation --json
 
       caged bench --only 'step/*' --threads 2
-    """
-    from caged.bench import Request, record, run  # heavy, and no other command needs it
 
-    request = Request(only, device, threads, quick)
+      caged bench --only 'methods/reg*,methods/macr*' --profile
+    """
+    from caged.bench import Request, profile_rows, record, run  # heavy, and no other command needs it
+
+    request = Request(only, device, threads, quick, profile)
     command = shlex.join(["caged", *sys.argv[1:]])
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
+
+    def begin(name: str) -> None:
+        if out is not None:  # only now is everything else known to be right
+            make_parent(out)
+        say(f"measuring {name}")
 
     def keep(results: list[dict[str, Any]]) -> None:
         if out is not None:  # after each benchmark, so that whatever ends this early loses little
             write_json(out, record(results, request, command))
 
-    results = run(request, started=lambda name: say(f"measuring {name}"), measured=keep)
+    results = run(request, started=begin, measured=keep)
     if as_json:
         print_json(results)
         return
@@ -56,6 +64,10 @@ def bench(
     rows = [_row(result["name"], result, result["data"]) for result in results]
     beside = [_row(result["name"], result["all_cores"], result["data"]) for result in results if "all_cores" in result]
     print_table(headers, rows + beside)
+    if parts := [
+        row for result in results if "profile" in result for row in profile_rows(result["name"], result["profile"])
+    ]:
+        print_table(["benchmark", "us a step", "calls", "of which"], parts)
 
 
 def _row(name: str, result: dict[str, Any], data: str) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from caged.errors import ConfigError, RunError
-from caged.files import replacing, write_bytes, write_json
+from caged.files import make_parent, replacing, write_bytes, write_json
 
 MAX_RECORD_BYTES = 4 << 20  # a record is a few kilobytes; anything near this is no record
 MACHINE_KEYS = ("data_path", "record")  # of run.json: where things lie on this machine
@@ -45,7 +45,7 @@ def check_place(path: Path) -> None:
 def write_record(path: Path, run: dict[str, Any], metrics: dict[str, Any] | None) -> None:
     """What `run.json` and `metrics.json` hold, less paths of this machine."""
     public = {key: shareable(value) for key, value in run.items() if key not in MACHINE_KEYS}
-    _make_parent(path)
+    make_parent(path)
     write_json(path, {**public, **(metrics or {"protocol": run["spec"]["protocol"], "metrics": None})})
 
 
@@ -94,16 +94,9 @@ def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
         )
     for name, content in records.items():
         target = root / name
-        _make_parent(target)
+        make_parent(target)
         write_bytes(target, content)
     return len(records)
-
-
-def _make_parent(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot create {path.parent}: {error.strerror}; choose a folder you may write to") from error
 
 
 def _differs(path: Path, content: bytes) -> bool:

@@ -11,8 +11,12 @@ import triton.language as tl
 
 
 @triton.jit
-def _places(row, column, WIDTH: tl.constexpr):  # noqa: N803 - Triton writes compile-time constants in capitals
-    return tl.load(row).to(tl.int64) * WIDTH + column
+def _places(user_of, positive_of, negative_of, column, WIDTH: tl.constexpr):  # noqa: N803 - as Triton writes constants
+    """Where the rows of a triple lie in the tables; the pointers are those of this triple."""
+    u = tl.load(user_of).to(tl.int64) * WIDTH + column
+    i = tl.load(positive_of).to(tl.int64) * WIDTH + column
+    j = tl.load(negative_of).to(tl.int64) * WIDTH + column
+    return u, i, j
 
 
 @triton.jit
@@ -60,9 +64,7 @@ def _bpr_triples(
     inside = column < WIDTH
     weight = tl.load(weight_of + triple)
     if weight != 0.0:  # zero is padding
-        u = _places(user_of + triple, column, WIDTH)
-        i = _places(positive_of + triple, column, WIDTH)
-        j = _places(negative_of + triple, column, WIDTH)
+        u, i, j = _places(user_of + triple, positive_of + triple, negative_of + triple, column, WIDTH)
         user, positive, negative = _rows_of(users, items, u, i, j, inside)
         margin = tl.sum(user * (positive - negative), axis=0)
         loss = tl.maximum(-margin, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(margin)))  # softplus(-margin)
@@ -96,9 +98,7 @@ def _bpr_gradients(
     inside = column < WIDTH
     weight = tl.load(weight_of + triple)
     if weight != 0.0:
-        u = _places(user_of + triple, column, WIDTH)
-        i = _places(positive_of + triple, column, WIDTH)
-        j = _places(negative_of + triple, column, WIDTH)
+        u, i, j = _places(user_of + triple, positive_of + triple, negative_of + triple, column, WIDTH)
         user, positive, negative = _rows_of(users, items, u, i, j, inside)
         margin = tl.sum(user * (positive - negative), axis=0)
         ranking_weight = tl.load(ranking_weight_of + triple)
@@ -157,9 +157,7 @@ def _triple_scores(
     column = tl.arange(0, COLUMNS)
     inside = column < WIDTH
     weight = tl.load(weight_of + triple)
-    u = _places(user_of + triple, column, WIDTH)
-    i = _places(positive_of + triple, column, WIDTH)
-    j = _places(negative_of + triple, column, WIDTH)
+    u, i, j = _places(user_of + triple, positive_of + triple, negative_of + triple, column, WIDTH)
     user, positive, negative = _rows_of(users, items, u, i, j, inside)
     tl.store(pairs + triple, tl.sum(user * positive, axis=0))
     tl.store(pairs + triples + triple, tl.sum(user * negative, axis=0))
@@ -205,9 +203,7 @@ def _triple_gradients(
     inside = column < WIDTH
     weight = tl.load(weight_of + triple)
     if weight != 0.0:
-        u = _places(user_of + triple, column, WIDTH)
-        i = _places(positive_of + triple, column, WIDTH)
-        j = _places(negative_of + triple, column, WIDTH)
+        u, i, j = _places(user_of + triple, positive_of + triple, negative_of + triple, column, WIDTH)
         user, positive, negative = _rows_of(users, items, u, i, j, inside)
         of_positive = tl.load(pair_slope_of + triple)
         of_negative = tl.load(pair_slope_of + triples + triple)

@@ -13,7 +13,6 @@ that was trained in the same way; from three seeds on it has Student's 95% inter
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from caged.files import read_json, write_text
-from caged.report.methods_doc import markdown_table
+from caged.files import read_json
+from caged.report.methods_doc import markdown_table, rewrite
 
 MARKED = re.compile(r"(<!-- runs: (\S+) (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 BACKBONE = "lightgcn"
@@ -195,11 +194,7 @@ def _number(value: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Generate the result tables of docs/caged.md anew.")
-    parser.add_argument("document", type=Path)
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder that --record wrote to")
-    chosen = parser.parse_args(arguments)
-    write_text(chosen.document, updated(chosen.document.read_text(encoding="utf-8"), chosen.results))
+    rewrite(arguments, updated, "Generate the result tables of docs/caged.md anew.")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
@@ -148,12 +148,17 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Generate the tables of docs/methods.md anew.")
+def rewrite(arguments: Sequence[str] | None, generated: Callable[[str, Path], str], description: str) -> None:
+    """The command of a document whose tables are generated: DOCUMENT [--results FOLDER]."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("document", type=Path)
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder that --record wrote to")
     chosen = parser.parse_args(arguments)
-    write_text(chosen.document, updated(chosen.document.read_text(encoding="utf-8"), chosen.results))
+    write_text(chosen.document, generated(chosen.document.read_text(encoding="utf-8"), chosen.results))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    rewrite(arguments, updated, "Generate the tables of docs/methods.md anew.")
 
 
 if __name__ == "__main__":
