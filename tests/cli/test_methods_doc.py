@@ -125,6 +125,17 @@ def test_the_command_rewrites_the_file(tmp_path: Path) -> None:
     assert path.read_text() == "before\n<!-- parameters: mostpop -->\nNo parameters.\n<!-- end -->\nafter\n"
 
 
+def test_a_wrong_command_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "methods.md"
+    for content, sentence in ((None, "does not exist"), ("<!-- results: a b -->\n<!-- end -->", "no finished record")):
+        if content is not None:
+            path.write_text(content)
+        with pytest.raises(SystemExit) as stopped:
+            methods_doc.main([str(path), "--results", str(tmp_path)])
+        assert stopped.value.code == 2
+        assert sentence in capsys.readouterr().err
+
+
 # ---------------------------------------------------------------- what is worth trying
 
 

@@ -26,7 +26,7 @@ from statistics import mean
 from typing import Any
 
 from caged.config import OptionInfo, describe
-from caged.errors import RunError
+from caged.errors import CagedError, RunError
 from caged.files import read_json, write_text
 from caged.models import entry
 
@@ -154,7 +154,12 @@ def rewrite(arguments: Sequence[str] | None, generated: Callable[[str, Path], st
     parser.add_argument("document", type=Path)
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder that --record wrote to")
     chosen = parser.parse_args(arguments)
-    write_text(chosen.document, generated(chosen.document.read_text(encoding="utf-8"), chosen.results))
+    if not chosen.document.is_file():
+        parser.error(f"{chosen.document} does not exist; give a document with markers, such as docs/methods.md")
+    try:
+        write_text(chosen.document, generated(chosen.document.read_text(encoding="utf-8"), chosen.results))
+    except CagedError as error:
+        parser.error(str(error))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
