@@ -65,6 +65,15 @@ def test_run_json(finished_run: Path, log_csv: Path) -> None:
     assert run["training"]["epochs"] == 2
     assert run["training"]["best_epoch"] in {1, 2}
     assert run["training"]["monitor"] == "recall@20"
+    assert "state" not in run["training"]  # lightgcn is its tables
+
+
+def test_run_json_says_what_a_method_found_beside_its_tables(log_csv: Path, tmp_path: Path) -> None:
+    small = ("--set", "train.epochs=2", "--set", "method.embedding_size=4")
+    train(log_csv, tmp_path / "run", *small, "--set", "method.c_candidates=0,3", method="macr")
+    found = read(tmp_path / "run" / "run.json")["training"]["state"]
+    assert [c for c, _ in found["scanned"]] == [0.0, 3.0]
+    assert found["c"] == max(found["scanned"], key=lambda tried: tried[1])[0]
 
 
 def test_run_json_describes_the_split(finished_run: Path, log_csv: Path) -> None:

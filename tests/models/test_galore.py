@@ -23,7 +23,7 @@ from tests.models.logs import skewed
 from tests.models.short_runs import assert_same_training, padded, prepared, some_batch, trained
 
 WIDTH = 8
-NEUTRAL = {"drop_rate": 0.0, "candidate_heads": 0, "mixup_bound": 0.0, "pool_layer0": True, "finetune_epochs": None}
+NEUTRAL = {"drop_rate": 0.0, "candidate_heads": 0, "mixup_bound": 0.0, "finetune_epochs": None}
 
 
 def make(**options):
@@ -198,17 +198,17 @@ def test_official_l2_is_of_propagated_rows_and_finite_at_zero():
 
 
 def test_pooling_by_hand():
-    config = GALOREConfig(layers=2)
+    config = GALOREConfig(layers=2, pool_layer0=False)
     assert pooling(config, "pretrain") == pytest.approx((1 / 3, 1 / 3, 1 / 3))
     assert pooling(config, "finetune") == (0.0, 0.5, 0.5)
-    assert pooling(GALOREConfig(layers=2, pool_layer0=True), "finetune") == pooling(config, "pretrain")
-    assert pooling(GALOREConfig(layers=2, layer_scale=3.0), "finetune") == (0.0, 0.25, 0.75)
+    assert pooling(GALOREConfig(layers=2), "finetune") == pooling(config, "pretrain")
+    assert pooling(GALOREConfig(layers=2, layer_scale=3.0, pool_layer0=False), "finetune") == (0.0, 0.25, 0.75)
 
 
 def test_no_layer_to_pool_is_an_error():
     with pytest.raises(ConfigError, match=r"method\.layers is 0.*pool_layer0"):
-        GALOREConfig(layers=0)
-    assert pooling(GALOREConfig(layers=0, pool_layer0=True), "finetune") == (1.0,)
+        GALOREConfig(layers=0, pool_layer0=False)
+    assert pooling(GALOREConfig(layers=0), "finetune") == (1.0,)
 
 
 def test_inference_does_not_depend_on_the_last_graph():

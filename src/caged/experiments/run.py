@@ -322,7 +322,7 @@ def _train(
     if stored is not None and stored.meta["finished"]:  # killed between training and evaluation
         method.prepare(graph, generators)
         method.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
-        run["training"] = _training_summary(spec, stored.meta["progress"])
+        run["training"] = _training_summary(spec, stored.meta["progress"], method)
         return method
     save_training_data(checkpoints, parts.train, parts.valid)
     history = History(folder / "history.jsonl", stored.meta["progress"]["epochs_in_total"] if stored else 0)
@@ -354,17 +354,20 @@ def _train(
         "best": progress.stopping.best,
     }
     save_model(checkpoints, known.name, method, summary)
-    run["training"] = _training_summary(spec, summary)
+    run["training"] = _training_summary(spec, summary, method)
     run["seconds"]["train"] = run["seconds"].get("train", 0.0) + time.perf_counter() - begun
     return method
 
 
-def _training_summary(spec: ExperimentSpec, progress: dict[str, Any]) -> dict[str, Any]:
+def _training_summary(spec: ExperimentSpec, progress: dict[str, Any], method: Method[Any]) -> dict[str, Any]:
+    """What a record says about training; `state` is what the method found beside its tensors, such as MACR's c."""
+    found = method.serving_state().scalars
     return {
         "epochs": progress["epochs"],
         "best_epoch": progress["best_epoch"],
         "best_validation": progress["best"],
         "monitor": spec.eval.monitor,
+        **({"state": dict(found)} if found else {}),
     }
 
 
