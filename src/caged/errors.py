@@ -31,6 +31,27 @@ class DeviceError(CagedError):
     """A device that is not there or cannot hold the problem."""
 
 
+_NO_MEMORY = ("can't allocate memory", "out of memory", "not enough memory", "size calculation overflowed")
+
+
+def memory_error(error: BaseException) -> DeviceError | None:
+    """The sentence for memory that could not be had, whoever says so: Python, numpy, torch or CUDA; else None.
+
+    >>> memory_error(RuntimeError("CUDA out of memory. Tried to allocate 8 GiB.")) is None
+    False
+    >>> memory_error(RuntimeError("shapes differ")) is None
+    True
+    """
+    told = isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)
+    if not told and not isinstance(error, MemoryError):
+        return None
+    reason = str(error).splitlines()[0].split(". ")[0] if str(error) else "no more could be allocated"
+    return DeviceError(
+        f"memory ran out ({reason}); lower method.embedding_size or train.batch_size, take less data, or use a machine "
+        "or device with more memory"
+    )
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """`"; did you mean 'x'?"` for the closest known name, or an empty string.
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from caged.errors import RunError
+from caged.errors import ConfigError, RunError
 
 
 @contextmanager
@@ -80,8 +80,16 @@ def read_json(path: Path) -> Any:
         raise RunError(f"{path} is not readable JSON ({error}); it may be truncated, restore or delete it") from error
 
 
+def check_file(option: str, path: Path) -> None:
+    """Before the work: a file of this name can be written. `option` is how the user named it."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"cannot write {option} {path}; name a file in a folder that exists")
+
+
 def make_parent(path: Path) -> None:
     """Create the folder of a file that is about to be written."""
+    if path.is_dir():
+        raise RunError(f"cannot write {path}: it is a folder; name a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -84,3 +84,19 @@ def contents(folder: Path) -> dict[str, bytes | None]:
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(folder.rglob("*"))
     }
+
+
+def refused(outcome: Outcome, *words: str) -> None:
+    """Exit code 2, one error sentence with these words, nothing on stdout."""
+    assert outcome.code == 2, outcome
+    assert outcome.out == ""
+    assert all(line.startswith(("error: ", "warning: ")) for line in outcome.err.splitlines()), outcome.err
+    for word in words:
+        assert word in outcome.error
+
+
+def refused_without_a_trace(folder: Path, arguments: list[str], *words: str) -> None:
+    """Refused, and the working folder is what it was before."""
+    before = contents(folder)
+    refused(caged(*arguments, cwd=folder), *words)
+    assert contents(folder) == before

@@ -14,24 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tests.cli.invoke import Outcome, caged, contents, ended, spawn, tiny, train
+from tests.cli.invoke import Outcome, caged, contents, ended, refused, refused_without_a_trace, spawn, tiny, train
 from tests.conftest import Pair, write_log
-
-
-def refused(outcome: Outcome, *words: str) -> None:
-    """Exit code 2, one error sentence with these words, nothing on stdout."""
-    assert outcome.code == 2, outcome
-    assert outcome.out == ""
-    assert all(line.startswith(("error: ", "warning: ")) for line in outcome.err.splitlines()), outcome.err
-    for word in words:
-        assert word in outcome.error
-
-
-def refused_without_a_trace(folder: Path, arguments: list[str], *words: str) -> None:
-    """Refused, and the working folder is what it was before."""
-    before = contents(folder)
-    refused(caged(*arguments, cwd=folder), *words)
-    assert contents(folder) == before
 
 
 def training(data: str, *extra: str, method: str = "lightgcn", out: str = "runs/new") -> list[str]:
@@ -149,7 +133,7 @@ BAD_OPTIONS: dict[str, tuple[list[str], tuple[str, ...]]] = {
     "negative seed": (["--seed", "-1"], ("seed is -1",)),
     "huge seed": (["--seed", str(2**63)], ("2^63",)),
     "seed that is no number": (["--seed", "x"], ("--seed", "caged train --help")),
-    "no threads": (["--threads", "0"], ("threads is 0", "at least 1")),
+    "no threads": (["--threads", "0"], ("threads is 0", "from 1 to")),
     "k beyond the catalogue": (["--set", "eval.k=20,41"], ("k is 41", "1..40")),
     "k of zero": (["--set", "eval.k=0"], ("eval.k is 0", ">= 1")),
     "no such rating column": (["--rating-column", "stars"], ("no column 'stars'",)),

@@ -95,10 +95,11 @@ def test_user_uniform_draws_users_uniformly():
     assert stats.chisquare(counts[:3]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 8, 50])
-def test_padding_and_weights(batch_size):
+@pytest.mark.parametrize("asked", [1, 3, 8, 50, 10**12])
+def test_padding_and_weights(asked):
     graph = random_graph(edges=50)
-    sampler = Sampler(graph, batch_size)
+    sampler = Sampler(graph, asked)
+    batch_size = min(asked, sampler.triples)  # beyond that there would be nothing but padding
     epoch = sampler.epoch(torch.Generator().manual_seed(0))
     assert epoch.users.shape == (sampler.steps, batch_size)
     torch.testing.assert_close(epoch.weight.sum(1), torch.ones(sampler.steps))

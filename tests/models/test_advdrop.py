@@ -73,6 +73,24 @@ def test_maps_at_zero_make_both_views_random_halves():
         assert torch.equal(method.keep_probability(view), torch.full((2 * graph.edge_count,), 0.5))
 
 
+def test_views_and_directions_are_drawn_independently():
+    """With every P at one half, kept or not is a fair coin, +1 or -1: products of two different coins average to 0."""
+    graph = random_graph()
+    method, batch = prepared(advdrop(layers=1), graph), some_batch(graph)
+    method.adversary.weight.data.zero_()
+    method.adversary.bias.data.zero_()
+    draws = []
+    for _ in range(300):
+        with torch.no_grad():
+            method.loss(batch)
+        draws.append(torch.cat([entries_of(view) > 0 for view in method.views]).view(4, -1))
+    coins = 2 * torch.cat(draws, dim=1).double() - 1  # dual to users, dual to items, main to users, main to items
+    products = coins @ coins.T / coins.shape[1]
+    assert (products - torch.eye(4)).abs().max() < 4.5 / coins.shape[1] ** 0.5
+    one_later = (coins[:, graph.edge_count :] * coins[:, : -graph.edge_count]).mean(1)  # the same entries, next batch
+    assert one_later.abs().max() < 4.5 / coins.shape[1] ** 0.5
+
+
 def test_training_assigns_in_place_and_builds_nothing():
     graph = random_graph()
     method = prepared(advdrop(), graph)

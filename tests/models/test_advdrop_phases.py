@@ -6,16 +6,17 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from caged.data import carve_validation
 from caged.evaluation.evaluate import make_validator
-from caged.graph import Batch, BipartiteGraph, Engine
+from caged.graph import Batch, BipartiteGraph, EdgeWeights, Engine
 from caged.models.advdrop import AdvDrop, AdvDropConfig, Nodes
 from caged.models.base import EpochContext
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
 from caged.training.checkpoint import load_checkpoint
-from tests.graph.graphs import random_graph
+from tests.graph.graphs import dense, dense_propagate, random_graph
 from tests.models.logs import skewed
 from tests.models.short_runs import prepared, some_batch, trained
 
@@ -116,6 +117,76 @@ def test_arm_target_prob_adds_the_slope_of_the_sigmoid(monkeypatch):
         keep = method.keep_probability(method.dual)
         method._adversarial_phase(1)
     torch.testing.assert_close(given["prob"], given["logit"] * keep * (1 - keep))
+
+
+# ---------------------------------------------------------------- one step, by definition
+
+
+def logits_by_definition(method, view, maps):
+    """(1) and (2) as a float64 matrix, [receiver, sender], centred over the sender; differentiable in Q and K'."""
+    weight, bias = maps
+    rows = F.normalize(torch.cat(view.encoder.layer0).detach().double(), dim=1)
+    q, k = (rows @ weight.T + bias).chunk(2, dim=1)
+    edges = (dense(method.graph, method.weights) > 0).double()
+    alpha = edges * (k @ q.T)
+    return alpha - alpha.sum(0) / edges.sum(0).clamp(min=1)
+
+
+def disagreement_by_definition(method, masks, nodes):
+    """(5) of users and items, from dense propagation of both tables over the entries that are kept."""
+    graph, config = method.graph, method.config
+    finals = []
+    for view, mask in zip((method.dual, method.main), masks, strict=True):
+        matrix = dense(graph, method.weights) * mask / config.keep_prob
+        start = torch.cat(view.encoder.layer0).detach().double()
+        rows = dense_propagate(matrix, start, (1 / (config.layers + 1),) * (config.layers + 1))
+        finals.append(rows.split([graph.user_count, graph.item_count]))
+    total = 0
+    for dual, main, chosen in zip(*finals, nodes, strict=True):
+        z = torch.sigmoid(dual[chosen.long()] @ main[chosen.long()].T) / config.tau
+        total = total + F.cross_entropy(z, torch.arange(len(z)))
+    return total
+
+
+def step_by_definition(method, u, first_nodes, second_nodes):
+    """(7) and (8) on dense matrices; the gradients of the two maps, by autograd."""
+    maps = [part.detach().double().requires_grad_() for part in (method.adversary.weight, method.adversary.bias)]
+    u = dense(method.graph, EdgeWeights(method.graph, *u.chunk(2)))  # one number for both views
+    logits = logits_by_definition(method, method.dual, maps)
+    probability = torch.sigmoid(logits)
+    keeps = [probability.detach(), 1 - torch.sigmoid(logits_by_definition(method, method.main, maps)).detach()]
+    first = disagreement_by_definition(method, [u > 1 - keep for keep in keeps], first_nodes)
+    second = disagreement_by_definition(method, [u < keep for keep in keeps], second_nodes)
+    edges = dense(method.graph, method.weights) > 0
+    g = method.config.arm_coefficient * (second - first) * (u - 0.5) * edges
+    return torch.autograd.grad(probability if method.config.arm_target == "prob" else logits, maps, g)
+
+
+@pytest.mark.parametrize("target", ["prob", "logit"])
+def test_a_step_is_the_definition(monkeypatch, target):
+    """Fixed u and nodes; the first step of Adam has the size adv_lr in every entry with a gradient, against it."""
+    graph = random_graph()
+    method = prepared(advdrop(arm_target=target, adv_lr=0.037, arm_coefficient=3.0, tau=0.3), graph)
+    for table in (*method.main.encoder.parameters, *method.dual.encoder.parameters):
+        table.data.mul_(5.0)  # far from agreement, so that the masks matter
+    method.adversary.weight.data.mul_(2.0)
+    draw = torch.Generator().manual_seed(4)
+    u = torch.rand(2 * graph.edge_count, generator=draw)
+    nodes = [Nodes(*(torch.randint(n, (6,), generator=draw).int() for n in (13, 9))) for _ in range(2)]
+    expected = step_by_definition(method, u, *nodes)
+    given = iter(nodes)  # others for m2 than for m1
+    monkeypatch.setattr(method, "_uniform", lambda _: u)
+    monkeypatch.setattr(method, "_draw_nodes", lambda _: next(given))
+    maps = (method.adversary.weight, method.adversary.bias)
+    before = [part.detach().clone() for part in maps]
+    with torch.no_grad():
+        method._adversarial_step()
+    for part, start, gradient in zip(maps, before, expected, strict=True):
+        torch.testing.assert_close(part.grad.double(), gradient, rtol=1e-3, atol=1e-5)
+        clear = gradient.abs() > 1e-4  # not the bias of K': centring over the sender takes it away
+        assert clear.double().mean() >= 0.5
+        moved = (part.detach() - start).double()
+        torch.testing.assert_close(moved[clear], -0.037 * gradient.sign()[clear], rtol=1e-3, atol=0)
 
 
 # ---------------------------------------------------------------- interruption

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,6 +17,7 @@ from caged.graph import Batch, BipartiteGraph, Engine
 from caged.models import galore
 from caged.models.base import EpochContext, Vectors
 from caged.models.galore import GALORE, GALOREConfig, mixed_bpr_with_l2, official_l2, pooling
+from caged.models.galore_graph import AugmentedGraph
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
@@ -264,6 +267,28 @@ def test_the_first_stage_is_lightgcn_and_the_second_starts_from_its_best():
     logs = [record.get("diagnostics") for record in records.records]
     assert logs[:3] == [None] * 3
     assert all(log["distinct_edges"] > 0 and log["added_edges"] >= 0 for log in logs[3:])
+
+
+def test_every_epoch_clusters_the_items_as_they_are_in_layer_0(monkeypatch):
+    """(3) is of the current E^(0): not of propagated rows, and not of those that fine-tuning began with."""
+    current, clustered = [], []
+    rebuild = AugmentedGraph.rebuild
+
+    class Spy(GALORE):
+        def begin_epoch(self, ctx):
+            if ctx.stage == "finetune":
+                current.append(self.encoder.layer0.items.detach().clone())
+            super().begin_epoch(ctx)
+
+    def watched(self, items):
+        clustered.append(items.clone())
+        return rebuild(self, items)
+
+    monkeypatch.setattr(AugmentedGraph, "rebuild", watched)
+    loop(Spy(GALOREConfig(embedding_size=WIDTH, pretrain_epochs=1, finetune_epochs=3))).run()
+    assert len(clustered) == 3
+    assert all(torch.equal(*pair) for pair in zip(clustered, current, strict=True))
+    assert not any(torch.equal(*pair) for pair in pairwise(current))
 
 
 def test_fine_tuning_starts_with_a_fresh_optimiser():

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from caged.config import build
 from caged.data import carve_validation
@@ -17,7 +18,7 @@ from caged.models.encoder import gather, scores
 from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
 from caged.models.losses import HeadScores, bce
 from caged.models.macr import MACR, MACRConfig, counterfactual, losses_of
-from tests.graph.graphs import random_graph
+from tests.graph.graphs import dense, dense_propagate, random_graph
 from tests.models.logs import skewed
 from tests.models.short_runs import padded, prepared, some_batch, trained
 
@@ -113,8 +114,7 @@ def test_matched_is_the_mean_of_the_diagonal_of_all_pairs():
     found = HeadScores(drawn[:2], of_user, drawn[3:], torch.tensor(0.0))
     gates = [torch.sigmoid(part) * torch.sigmoid(of_user) for part in (of_positive, of_negative)]
     weight = torch.full((6,), 1 / 6)
-    matrix = torch.nn.functional.softplus(-torch.outer(gates[0], positive))
-    matrix += torch.nn.functional.softplus(torch.outer(gates[1], negative))
+    matrix = F.softplus(-torch.outer(gates[0], positive)) + F.softplus(torch.outer(gates[1], negative))
     branches = [bce(of_positive, of_negative, weight), bce(of_user, of_user, weight)]
     matched, all_pairs = (losses_of(found, fusion, weight) for fusion in ("matched", "allpairs"))
     torch.testing.assert_close(matched, torch.stack((matrix.diagonal().mean(), *branches)))
@@ -145,6 +145,47 @@ def test_loss_of_one_triple_by_hand():
     assert losses.parts["item"].item() == pytest.approx(item)
     assert losses.parts["user"].item() == pytest.approx(user)
     assert losses.total.item() == pytest.approx(match + 0.5 * item + 0.25 * user + 2.0 * 3.0)
+
+
+def expected_loss(method, batch, tables, item_head, user_head):
+    """(1) to (6) in float64 on the dense matrix."""
+    config, encoder = method.config, method.encoder
+    rows = dense_propagate(dense(encoder.graph, encoder.weights), torch.cat(tables), encoder.layer_weights)
+    users, items = rows.split([len(table) for table in tables])
+    u, i, j = (part.long() for part in batch[:3])
+
+    def cost(score, label):
+        return F.binary_cross_entropy_with_logits(score, torch.full_like(score, label))
+
+    def fused(item):
+        gate = torch.sigmoid(items[item] @ item_head) * torch.sigmoid(users[u] @ user_head)
+        return (users[u] * items[item]).sum(1) * (gate if config.fusion == "matched" else gate.unsqueeze(1))
+
+    match = cost(fused(i), 1.0) + cost(fused(j), 0.0)
+    of_item = cost(items[i] @ item_head, 1.0) + cost(items[j] @ item_head, 0.0)
+    of_user = cost(users[u] @ user_head, 1.0) + cost(users[u] @ user_head, 0.0)
+    squares = sum(table[row].square().sum() for table, row in zip((*tables, tables[1]), (u, i, j), strict=True))
+    return match + config.alpha * of_item + config.beta * of_user + config.l2 * squares / (2 * len(u))
+
+
+@pytest.mark.parametrize("fusion", ["matched", "allpairs"])
+def test_loss_and_gradients_are_those_of_the_definition(fusion):
+    """Every branch trains its head and, through the propagated rows, both tables."""
+    graph = random_graph()
+    batch = some_batch(graph)
+    options = {"alpha": 0.7, "beta": 0.4, "l2": 0.1}
+    method = prepared(MACR(MACRConfig(embedding_size=4, layers=2, fusion=fusion, **options)), graph)
+    trained_here = [*method.encoder.parameters, method.item_head, method.user_head]
+    for table in method.encoder.parameters:
+        table.data.mul_(10.0)  # rows of length 2, so that y_u is not near the minimum of (5)
+    users, items, item_head, user_head = wanted = [part.detach().double().requires_grad_() for part in trained_here]
+    losses = method.loss(batch)
+    losses.total.backward()
+    expected = expected_loss(method, batch, (users, items), item_head, user_head)
+    expected.backward()
+    torch.testing.assert_close(losses.total.double(), expected, rtol=1e-5, atol=1e-6)
+    for mine, theirs in zip(trained_here, wanted, strict=True):
+        torch.testing.assert_close(mine.grad.double(), theirs.grad, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("fusion", ["matched", "allpairs"])

@@ -30,6 +30,7 @@ from caged.errors import RunError
 from caged.files import replacing
 from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.optim import adam
 from caged.seeding import Generators
 from caged.training import TrainConfig
 from caged.training.step import make_steps
@@ -74,9 +75,7 @@ def measure(log: Path, shape: Shape, device: torch.device) -> dict[str, Any]:
     generators = Generators(1, device)
     method = LightGCN(LightGCNConfig(embedding_size=WIDTH, layers=LAYERS))
     method.prepare(graph, generators)
-    optimizer = torch.optim.Adam(
-        method.parameters(method.stages()[0]), lr=learning_rate, fused=True, capturable=device.type == "cuda"
-    )
+    optimizer = adam(method.parameters(method.stages()[0]), learning_rate, device)
     sampler = Sampler(graph, batch_size)
     steps = make_steps(method, optimizer, generators, record=True)
     drawn: list[Epoch] = []

@@ -17,7 +17,7 @@ from caged.bench.clone import reference
 from caged.bench.setting import Prepared, Setting
 from caged.bench.timing import Ceilings, interleaved, threads
 from caged.errors import ConfigError, suggestion
-from caged.experiments.environment import hardware, resolve_device, versions
+from caged.experiments.environment import check_threads, hardware, resolve_device, versions
 from caged.experiments.records import shareable
 
 QUICK_ROUNDS = 2
@@ -43,7 +43,9 @@ def select(only: str | None) -> list[Case]:
     if only is None:
         return [case for name, case in known.items() if "/tiny" not in name]
     chosen: dict[str, Case] = {}
-    for pattern in only.split(","):
+    for pattern in map(str.strip, only.split(",")):
+        if not pattern:
+            raise ConfigError(f"--only is '{only}', and a pattern in it is empty; take out the comma, or the option")
         found = {name: case for name, case in known.items() if fnmatch.fnmatch(name, pattern) or pattern in name}
         if not found:
             raise ConfigError(
@@ -59,8 +61,7 @@ def run(
     measured: Callable[[list[Result]], None] = lambda results: None,
 ) -> list[Result]:
     """Measure; `started` hears the name of each benchmark before it runs, `measured` all results so far after it."""
-    if request.threads is not None and request.threads < 1:
-        raise ConfigError(f"threads is {request.threads}; it must be at least 1, leave it out for the usual ones")
+    check_threads(request.threads)
     chosen = select(request.only)
     device = resolve_device(request.device)
     reference()  # missing? better now than after minutes

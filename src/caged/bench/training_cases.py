@@ -26,6 +26,7 @@ from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models import METHODS
 from caged.models.base import EpochContext, Method
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.optim import adam
 from caged.seeding import Generators
 from caged.training.step import make_steps
 
@@ -45,10 +46,10 @@ class _Training:
         stage = method.stages()[-1]  # galore: fine-tuning; its first stage is LightGCN
         self.sampler = Sampler(self.graph, BATCH, stage.sampler or "interaction")
         self.context = EpochContext(stage.name, 1, self.sampler.steps, None)
-        on_gpu = setting.device.type == "cuda"
-        optimizer = torch.optim.Adam(method.parameters(stage), lr=LEARNING_RATE, fused=True, capturable=on_gpu)
+        optimizer = adam(method.parameters(stage), LEARNING_RATE, setting.device)
         self.steps = make_steps(method, optimizer, self.generators, record=True)
         # A GPU epoch is short enough to be taken whole.
+        on_gpu = setting.device.type == "cuda"
         self.count = self.sampler.steps if on_gpu else min(self.sampler.steps, 2 if setting.quick else 8)
 
     def sample(self) -> float:

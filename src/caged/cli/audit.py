@@ -19,7 +19,7 @@ from caged.experiments.audit import audit_lists
 from caged.experiments.audit_result import AuditResult
 from caged.experiments.gates import Base, Verdict, check_gates, judge, parse_gate
 from caged.experiments.spec import EvalConfig
-from caged.files import write_text
+from caged.files import check_file, write_text
 from caged.report.audit import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
 from caged.report.page import require_templates, templates_are_there
 
@@ -138,8 +138,7 @@ def _check_places(out: Path | None, html: Path | None) -> None:
     """Before anything is read: both outputs can be written."""
     if html is not None:
         require_templates()
-        if html.is_dir() or not html.parent.is_dir():
-            raise ConfigError(f"cannot write --html {html}; name a file in a folder that exists")
+        check_file("--html", html)
     if out is not None:
         refuse_filled_folder(out)
 

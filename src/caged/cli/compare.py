@@ -13,7 +13,7 @@ from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdo
 from caged.errors import ConfigError
 from caged.experiments.compare import compare
 from caged.experiments.compare_tables import closing, tables
-from caged.files import write_text
+from caged.files import check_file, write_text
 from caged.report.compare_page import comparison_html
 from caged.report.compare_text import comparison_latex, comparison_markdown
 from caged.report.page import require_templates
@@ -77,7 +77,6 @@ def _check_places(files: dict[str, Path | None]) -> None:
     """Before anything is read: every file can be written, and none of them overwrites another."""
     given = {option: path for option, path in files.items() if path is not None}
     for option, path in given.items():
-        if path.is_dir() or not path.parent.is_dir():
-            raise ConfigError(f"cannot write {option} {path}; name a file in a folder that exists")
+        check_file(option, path)
     if len({path.resolve() for path in given.values()}) < len(given):
         raise ConfigError(f"{' and '.join(given)} name the same file; give each its own")

@@ -19,7 +19,7 @@ from caged.experiments.environment import resolve_device
 from caged.experiments.run import evaluate_part, load_data_of, warnings_of
 from caged.experiments.run_audit import audit_run
 from caged.experiments.spec import EvalConfig
-from caged.files import write_text
+from caged.files import check_file, write_text
 from caged.report.audit_page import audit_html
 from caged.report.page import require_templates
 
@@ -47,8 +47,7 @@ def evaluate(
     """
     if html is not None:
         require_templates()
-        if html.is_dir() or not html.parent.is_dir():
-            raise ConfigError(f"cannot write --html {html}; name a file in a folder that exists")
+        check_file("--html", html)
     spec, data = load_data_of(run)
     named = {**data.split.parts, **data.extra_tests}
     del named["train"]

@@ -22,7 +22,7 @@ from caged.cli.explain import explain_command
 from caged.cli.output import INTERRUPTED, is_verbose, say
 from caged.cli.recommend import recommend
 from caged.cli.train import train
-from caged.errors import CagedError
+from caged.errors import CagedError, memory_error
 
 BAD_INPUT = 2
 # Unknown options, missing arguments and the like: the base of BadParameter, which older versions of typer take from
@@ -86,6 +86,12 @@ def main() -> None:
         sys.exit(BAD_INPUT)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except (MemoryError, RuntimeError) as error:
+        told = memory_error(error)
+        if told is None:
+            raise
+        say(f"error: {told}")
+        sys.exit(BAD_INPUT)
     except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would fail to flush, loudly
         sys.exit(1)

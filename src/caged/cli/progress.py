@@ -58,7 +58,8 @@ class TrainingProgress:
 
 
 class StopOnCtrlC:
-    """First Ctrl-C: finish the epoch, save, stop. Second: stop at once; the last checkpoint stays."""
+    """First Ctrl-C: finish what is at hand (an epoch, an evaluation), save, stop. Second: stop at once; the last
+    checkpoint stays."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -77,4 +78,4 @@ class StopOnCtrlC:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        say("stopping after this epoch; press Ctrl-C again to stop at once")
+        say("stopping after this epoch or step; press Ctrl-C again to stop at once")

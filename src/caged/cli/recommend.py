@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import typer
 
 from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
 from caged.data import IdMap
+from caged.data.ids import are_integer_texts, fit_int64
 from caged.errors import ConfigError, unknown
 from caged.experiments.estimators import load
 from caged.files import replacing
@@ -69,14 +71,16 @@ def _wanted(users: str | None, users_file: Path | None, known: IdMap) -> list[st
     else:
         assert users_file is not None
         try:
-            texts = [line.strip() for line in users_file.read_text(encoding="utf-8").splitlines()]
+            texts = [line.strip() for line in users_file.read_text(encoding="utf-8-sig").splitlines()]
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"cannot read --users-file {users_file} ({error}); give a UTF-8 text file") from error
     texts = [text for text in texts if text]
     if not texts:
         raise ConfigError("no user id given; list at least one")
-    if known.are_integers and all(text.removeprefix("-").isdecimal() for text in texts):
-        return [int(text) for text in texts]
+    if known.are_integers:
+        given = pa.array(texts, pa.large_string())
+        if pc.all(pc.and_(are_integer_texts(given), fit_int64(given))).as_py():
+            return [int(text) for text in texts]
     return texts
 
 

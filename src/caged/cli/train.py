@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -171,12 +171,20 @@ def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: b
         print_json({**content, **({"extra_tests": result.extra_tests} if result.extra_tests else {})})
         return
     trained = result.run.get("training", {})
-    epochs = f", epoch {trained['best_epoch']} of {trained['epochs']}" if trained.get("epochs") else ""
-    title = f"{spec.method} on {result.run['dataset']['name']}, protocol {spec.protocol}, seed {spec.seed}{epochs}"
+    title = f"{spec.method} on {result.run['dataset']['name']}, protocol {spec.protocol}, seed {spec.seed}"
+    title += _which_epoch(trained)
     print_metrics(result.metrics, spec.eval.k, title)
     for name, metrics in result.extra_tests.items():
         print_metrics(metrics, spec.eval.k, f"{title}, {name}")
     say(f"run folder: {folder}")
+
+
+def _which_epoch(trained: dict[str, Any]) -> str:
+    """The epoch that was chosen; of the last stage where there are several."""
+    if not trained.get("epochs"):
+        return ""
+    stage = f" in stage {trained['stage']}" if "stage" in trained else ""
+    return f", epoch {trained['best_epoch']} of {trained.get('stage_epochs', trained['epochs'])}{stage}"
 
 
 def _check_only_resume(ctx: typer.Context) -> None:

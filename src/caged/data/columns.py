@@ -83,7 +83,7 @@ class Columns:
         fix = (
             f"name the right one with --{roles[0]}-column ({roles[0]}_column= in Python)"
             if roles
-            else "drop it from the columns to keep"
+            else "name one of these with --validate-on (keep= in Python)"
         )
         listed = ", ".join(repr(_shortened(column)) for column in found[:20]) + (", ..." if len(found) > 20 else "")
         closest = "" if hint else suggestion(name, found)

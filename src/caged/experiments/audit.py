@@ -70,6 +70,10 @@ def audit_lists(
     inputs = read_inputs(
         train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
     )
+    if inputs.test is None and evidence != "natural":
+        raise ConfigError(
+            f"evidence is '{evidence}', and there is no test that could rest on it; give one, or leave it out"
+        )
     source = Recommendations.of(recs, columns)
     scanned = scan(source, inputs.user_ids, inputs.item_ids)
     inputs = inputs.joined_by(scanned.unknown_users, scanned.unknown_items)
@@ -223,12 +227,15 @@ def _sizes(reference: Reference) -> dict[str, int]:
     }
 
 
+CLAIMS = [kind for kind in get_args(Evidence) if kind != "none"]  # what somebody may say of a test
+
+
 def _checked(evidence: str) -> Evidence:
-    if evidence not in get_args(Evidence):
-        raise ConfigError(unknown("evidence", evidence, get_args(Evidence)))
+    if evidence not in CLAIMS:
+        raise ConfigError(unknown("evidence", evidence, CLAIMS))
     return evidence  # type: ignore[return-value]
 
 
 def _evidence_of(test: str) -> Evidence:
     """A further test called after a kind of evidence is of that kind."""
-    return _checked(test) if test in get_args(Evidence) else "natural"
+    return _checked(test) if test in CLAIMS else "natural"

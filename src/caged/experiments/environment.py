@@ -15,6 +15,7 @@ from caged._version import __version__
 from caged.errors import ConfigError, DeviceError, unknown
 
 DEVICES = ("auto", "cpu", "cuda")
+MOST_THREADS = 256  # torch aborts the process where the system refuses a thread
 
 
 def resolve_device(name: str) -> torch.device:
@@ -27,12 +28,16 @@ def resolve_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
+def check_threads(threads: int | None) -> None:
+    most = max(MOST_THREADS, os.cpu_count() or 1)
+    if threads is not None and not 1 <= threads <= most:
+        raise ConfigError(f"threads is {threads}; it must be from 1 to {most}, leave it out for the usual number")
+
+
 def set_threads(threads: int | None) -> None:
-    if threads is None:
-        return
-    if threads < 1:
-        raise ConfigError(f"threads is {threads}; it must be at least 1, leave it out for all cores")
-    torch.set_num_threads(threads)
+    check_threads(threads)
+    if threads is not None:
+        torch.set_num_threads(threads)
 
 
 def versions() -> dict[str, str]:

@@ -23,7 +23,7 @@ from caged.data.ids import Array, IdMap
 from caged.data.source import ITEM_TABLE, item_titles
 from caged.errors import CagedError, ConfigError, DataError
 from caged.experiments.artefact import Artefact
-from caged.files import read_json
+from caged.experiments.run import read_run
 from caged.graph import Tables, degree_weights, propagate
 from caged.models.encoder import LightGCNEncoder
 
@@ -135,7 +135,7 @@ def titles_of(run: Path) -> dict[Any, str]:
     """Titles of the items of a run by item id, as far as its dataset or an item table beside its parts has any."""
     if not (run / "run.json").exists():
         return {}
-    table = _item_table(read_json(run / "run.json"))
+    table = _item_table(read_run(run))
     if table is None or not {"item_id", "title"} <= set(table.column_names):
         return {}
     return dict(zip(table["item_id"].to_pylist(), table["title"].to_pylist(), strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from caged.errors import RunError
-from caged.files import json_ready, write_text
+from caged.files import json_ready, write_bytes
 
 
 class History:
@@ -17,8 +17,11 @@ class History:
 
     def __init__(self, path: Path, keep: int) -> None:
         self.path = path
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        write_text(path, "".join(lines[:keep]))
+        try:  # as bytes: what lies beyond the checkpoint may be damaged, and is cut off
+            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        except OSError as error:
+            raise RunError(f"cannot read {path}: {error.strerror}; make it readable, or start a new run") from error
+        write_bytes(path, b"".join(lines[:keep]))
 
     def epoch(self, record: dict[str, Any]) -> None:
         complete = self.path.stat().st_size

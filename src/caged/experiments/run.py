@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import torch
 
 from caged.data import Interactions, Split
-from caged.errors import CagedError, RunError
+from caged.errors import CagedError, RunError, memory_error
 from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
 from caged.evaluation.tables import per_user_table, recommendations_table, sums_table
 from caged.experiments import records
@@ -49,7 +49,7 @@ from caged.files import (
 from caged.graph import BipartiteGraph, check_engine
 from caged.models import Method, State, entry
 from caged.seeding import Generators
-from caged.training import Interrupted, Loop, Observer, load_checkpoint
+from caged.training import Interrupted, Loop, Observer, Progress, load_checkpoint
 
 FORMAT = 1  # of run.json
 NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")  # of run.json
@@ -138,7 +138,7 @@ def resume(
     if run["status"] == "finished":
         raise RunError(f"the run in {folder} is finished already; start a new one with another --out")
     spec = read_spec(folder)
-    torch.set_num_threads(run["threads"])  # another number of threads would add in another order
+    set_threads(run["threads"])  # another number of threads would add in another order
     device = resolve_device(run["hardware"]["device"])
     data = load_data(spec, run["data_path"])
     if data.split.fingerprint != run["dataset"]["split_fingerprint"]:
@@ -232,6 +232,8 @@ def _execute(
     status = _Status(folder, run, record)
     with status.kept():
         method = _train(spec, data.split, run, folder, device, observers, stop_requested)
+        if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved
+            raise Interrupted
         begun = time.perf_counter()
         test = data.split.test
         if test is None:
@@ -242,6 +244,8 @@ def _execute(
             for name, relevant in data.extra_tests.items()
         }
         run["seconds"]["evaluate"] = time.perf_counter() - begun
+        if stop_requested():
+            raise Interrupted
         result = RunResult(run, data, evaluation, further)
         status.metrics = _metrics_of(spec, result)
         _write_results(folder, spec, data.split, evaluation, status.metrics)
@@ -285,7 +289,10 @@ class _Status:
             run["status"], run["error"] = "failed", str(error)
             raise
         except Exception as error:
-            run["status"], run["error"] = "failed", f"{type(error).__name__}: {error}"
+            told = memory_error(error)
+            run["status"], run["error"] = "failed", str(told) if told else f"{type(error).__name__}: {error}"
+            if told:
+                raise told from error
             raise
         finally:
             run["seconds"]["total"] = spent_before + time.perf_counter() - begun
@@ -352,6 +359,7 @@ def _train(
         "epochs": progress.epochs_in_total,
         "best_epoch": progress.stopping.best_epoch,
         "best": progress.stopping.best,
+        **_last_stage(method, progress),
     }
     save_model(checkpoints, known.name, method, summary)
     run["training"] = _training_summary(spec, summary, method)
@@ -367,8 +375,15 @@ def _training_summary(spec: ExperimentSpec, progress: dict[str, Any], method: Me
         "best_epoch": progress["best_epoch"],
         "best_validation": progress["best"],
         "monitor": spec.eval.monitor,
+        **{key: progress[key] for key in ("stage", "stage_epochs") if key in progress},
         **({"state": dict(found)} if found else {}),
     }
+
+
+def _last_stage(method: Method[Any], progress: Progress) -> dict[str, Any]:
+    """Where there are several stages, `best_epoch` is of the last, while `epochs` are of all."""
+    stages = method.stages()
+    return {"stage": stages[-1].name, "stage_epochs": progress.epoch} if len(stages) > 1 else {}
 
 
 def _write_results(

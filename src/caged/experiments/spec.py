@@ -54,6 +54,10 @@ class EvalConfig:
     )
     list_length: int = option(100, "length of the stored lists", source="ndcg_hits100 needs 100", minimum=1)
 
+    def __post_init__(self) -> None:
+        if len(set(self.k)) < len(self.k):
+            raise ConfigError(f"eval.k is {', '.join(map(str, self.k))}; name each list length once")
+
     @property
     def monitor(self) -> str:
         return f"recall@{self.k[0]}"

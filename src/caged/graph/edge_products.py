@@ -60,6 +60,10 @@ class EdgeValues(NamedTuple):
 
     @property
     def swapped(self) -> EdgeValues:
+        """The same edges run backwards: `sums` of it collects at the source of a message what lies at its target.
+
+        Both sums of the gradient are of this kind, (3) over the targets' gradients and (4) over the targets' rows.
+        """
         return EdgeValues(self.to_item, self.to_user)
 
 
@@ -203,7 +207,8 @@ class _AdaptiveMessages(torch.autograd.Function):
         if adaptive:
             dots, steep = messages.dots(given, other), factors.times(slope[0])
             pull = EdgeValues(dots.to_user * steep.to_user, dots.to_item * steep.to_item)
-            to_scored = products.sums(pull.swapped, own)  # (4): what pulls at a target's message acts on its source
+            # (4), backwards along the edges as in `send_back`: what pulls at a target's message acts on its source.
+            to_scored = products.sums(pull.swapped, own)
         if not sent_apart:
             to_scored, to_sent = to_sent if to_scored is None else to_scored.add_(to_sent), None
         return (to_scored, to_sent, None, None, None, None)

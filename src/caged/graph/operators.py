@@ -68,11 +68,8 @@ def check_engine(engine: Engine, device: torch.device) -> None:
 
 
 def make_operator(graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> Operator:
+    check_engine(graph.engine, graph.device)
     if graph.device.type == "cpu":
-        if graph.engine.backend == "dense" or graph.engine.precision not in ("auto", "float32"):
-            raise DeviceError(
-                "on CPU propagation is sparse in float32; leave train.backend and train.precision at auto"
-            )
         from caged.graph.cpu import CpuOperator
 
         return CpuOperator(graph, to_user, to_item)

@@ -59,7 +59,6 @@ class Sampler:
         if kind not in SAMPLERS:
             raise ConfigError(unknown("sampler", kind, SAMPLERS))
         self.graph = graph
-        self.batch_size = batch_size
         self.kind = kind
         degrees = graph.user_degrees.long()
         can_learn = (degrees > 0) & (degrees < graph.item_count)
@@ -71,6 +70,7 @@ class Sampler:
                 f"all {self.excluded_users} users interacted with all {graph.item_count} items; "
                 "a ranking needs items that a user has not seen, add items or remove interactions"
             )
+        self.batch_size = min(batch_size, self.triples)  # more would be padding
         self._degrees = degrees
         self._first_edge = graph.user_offsets.long()
         # Sorted array of (user, item - position within the user's row); see _draw_negatives.

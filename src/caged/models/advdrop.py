@@ -281,6 +281,7 @@ class AdvDrop(Method[AdvDropConfig]):
     def _take(self, view: View, mask: Tensor, keep: Tensor) -> None:
         """Put the kept entries in force. In place: a recorded step reads them."""
         by = keep if self.config.rescale == "prob" else None
+        # Every (2E,) vector here has the entries to users first, then those to items: `chunk` parts the directions.
         view.encoder.weights.assign(*kept_entries(self._entries, mask, by).chunk(2))
 
     def _uniform(self, generator: Generator) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Generator, Tensor, nn
 
 from caged.graph import BipartiteGraph
 from caged.graph.edge_products import CpuProducts, EdgeProducts, EdgeValues, SparseProducts
+from caged.optim import adam_with_moments
 
 SMALLEST_NORM = 1e-12
 
@@ -103,13 +104,7 @@ class Adversary:
         self.weight = uniform(2 * width, embedding_size)  # rows of Q, then of K'
         self.bias = uniform(2 * width)
         trained = [self.weight, self.bias]
-        self.optimizer = torch.optim.Adam(trained, lr=learning_rate, fused=True, capturable=device.type == "cuda")
-        for values in trained:  # Adam makes its moments on the first step; a state must exist before it
-            self.optimizer.state[values] = {
-                "step": torch.zeros((), device=device),
-                "exp_avg": torch.zeros_like(values),
-                "exp_avg_sq": torch.zeros_like(values),
-            }
+        self.optimizer = adam_with_moments(trained, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """Maps and moments, by name."""

@@ -193,7 +193,8 @@ class APDA(Method[APDAConfig]):
         """The same by (1) to (7), whatever the options."""
         first, *others = self.encoder.layer_weights
         hidden = torch.cat(self.encoder.layer0)  # (M + N, K)
-        start = source_rows(hidden, hidden, rho=0.0).scored  # X0: (1) without a residual
+        # X0 = n(E^(0)) is (1) at rho = 0, whatever the second argument; without noise `scored` is H itself.
+        start = source_rows(hidden, hidden, rho=0.0).scored
         total = first * hidden
         for weight in others:
             hidden = self._layer(hidden, start, training=training)

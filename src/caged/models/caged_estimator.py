@@ -23,6 +23,7 @@ from torch import Generator, Tensor, nn
 
 from caged.errors import DeviceError
 from caged.models.caged_sides import Pairs
+from caged.optim import adam_with_moments
 
 AUTO_ON_CUDA = "bf16"  # what estimator_precision=auto is there; on CPU it is float32
 CHUNK = 2**13  # directed pairs scored at a time on CPU
@@ -189,14 +190,7 @@ class Estimator:
         self.noise = noise
         self.precision = resolved_precision(precision, noise.device)
         self._parameters = list(network.parameters())
-        on_gpu = noise.device.type == "cuda"
-        self.optimizer = torch.optim.Adam(self._parameters, lr=learning_rate, fused=True, capturable=on_gpu)
-        for values in self._parameters:  # Adam makes its moments on the first step; a state must exist before it
-            self.optimizer.state[values] = {
-                "step": torch.zeros((), device=values.device),
-                "exp_avg": torch.zeros_like(values),
-                "exp_avg_sq": torch.zeros_like(values),
-            }
+        self.optimizer = adam_with_moments(self._parameters, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """Network and moments, by name."""

@@ -137,7 +137,15 @@ def _blocks(entries: Array) -> Iterator[slice]:
 
 
 def _largest(products: Any, count: int) -> tuple[Array, Array]:
-    """Of each CSR row the columns of its `count` largest entries, (b, count), and how many there are, (b,)."""
+    """Of each CSR row the columns of its `count` largest entries, (b, count), and how many there are, (b,).
+
+    With a dense C: `np.argsort(-C, axis=1, kind="stable")[:, :count]`, of which only entries above zero count.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> columns, counts = _largest(csr_matrix([[2, 0, 5, 2], [0, 7, 0, 0], [0, 0, 0, 0]]), 2)
+    >>> [row[:found].tolist() for row, found in zip(columns, counts)]
+    [[2, 0], [1], []]
+    """
     sizes = np.diff(products.indptr)
     rows = np.flatnonzero(sizes)
     columns = np.zeros((len(sizes), count), dtype=np.int64)

@@ -14,7 +14,8 @@ user is taken away by subtracting what a constant match c would have given.
     s_ui = (y_k - c) sigma(y_i) sigma(y_u)                                                 (7)
 
 A user occurs once as positive and once as negative in (5), which pulls sigma(y_u) to 1/2: as published. sigma(y_u) does
-not change a user's ranking. c does not enter training: the epoch is chosen at c = 0, then c on validation.
+not change a user's ranking. c does not enter the loss. With `c=scan` the epoch is chosen at c = 0, then c on
+validation; a number is in force in validation, too, so the epoch is chosen with it.
 
 | symbol | here |
 |---|---|
@@ -91,11 +92,11 @@ class MACRConfig(LightGCNConfig):
 
 def losses_of(found: HeadScores, fusion: str, weight: Tensor) -> Tensor:
     """(3,): L_O, L_I and L_U, (3) to (5)."""
-    gates = torch.sigmoid(found.of_items) * torch.sigmoid(found.of_users)
-    branches = (found.of_items, found.of_users.expand(2, -1))
+    gates = torch.sigmoid(found.of_items) * torch.sigmoid(found.of_users)  # (2, B): the factors of y_k in (2)
+    branches = (found.of_items, found.of_users.expand(2, -1))  # rows y_i, y_j of (4) and y_u, y_u of (5)
     if fusion == "matched":
-        return _bce_of_rows((found.pairs * gates, *branches), weight)
-    match = all_pairs(found.pairs, gates, weight)
+        return _bce_of_rows((found.pairs * gates, *branches), weight)  # (3), (4), (5) in a row
+    match = all_pairs(found.pairs, gates, weight)  # (3) of the code; (4) and (5) are the same
     return torch.cat((match.view(1), _bce_of_rows(branches, weight)))
 
 

@@ -68,7 +68,14 @@ def load_checkpoint(folder: Path) -> Checkpoint | None:
     if not manifest.exists():
         return None
     meta = read_json(manifest)
+    if not isinstance(meta, dict) or not _needed(finished=bool(meta.get("finished"))) <= meta.keys():
+        raise RunError(f"{manifest} is not what caged writes there; restore it, or train again")
     return Checkpoint(load_tensors(folder / meta.pop("tensors")), meta)
+
+
+def _needed(*, finished: bool) -> set[str]:
+    """Keys of a manifest."""
+    return {"tensors", "finished", "progress", "scalars"} | ({"method", "config"} if finished else set())
 
 
 def _named_files(folder: Path) -> list[str]:

@@ -20,6 +20,7 @@ from caged.config import option
 from caged.errors import ConfigError, TrainingError
 from caged.graph import BACKENDS, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
 from caged.models.base import EpochContext, Method, Metrics, Scorer, Stage, State
+from caged.optim import adam
 from caged.seeding import Generators
 from caged.training import checkpoint as files
 from caged.training.checkpoint import Checkpoint
@@ -195,10 +196,8 @@ class Loop:
 
     def _ensure_optimizer(self, stage: Stage) -> torch.optim.Optimizer:
         if self.optimizer is None:
-            on_gpu = self.graph.device.type == "cuda"
-            groups = self.method.parameters(stage)
             _, learning_rate = self.config.batches(self.graph.edge_count)
-            self.optimizer = torch.optim.Adam(groups, lr=learning_rate, fused=True, capturable=on_gpu)
+            self.optimizer = adam(self.method.parameters(stage), learning_rate, self.graph.device)
         return self.optimizer
 
     def _next_stage(self, stages: tuple[Stage, ...]) -> None:
