@@ -26,7 +26,7 @@ from caged.bench.setting import (
     sizes,
 )
 from caged.bench.timing import Measurement, Recorded
-from caged.bench.training_cases import epoch, method_epoch, step
+from caged.bench.training_cases import adversarial_phase, augmentation, epoch, method_epoch, step
 from caged.bench.update_case import update
 from caged.data import Interactions, carve_validation
 from caged.evaluation.evaluate import make_validator
@@ -276,6 +276,9 @@ def _cases() -> Iterator[Case]:
     for name, known in METHODS.items():
         if name != "lightgcn" and known.method(known.config()).stages():
             yield Case(f"methods/{name}/ml-1m/k256", partial(method_epoch, name, "ml-1m", 256), rounds=3)
+    for shape, width in (("ml-1m", 256), ("tiny", 8)):
+        yield Case(f"phases/advdrop/{shape}/k{width}", partial(adversarial_phase, shape, width), rounds=3)
+        yield Case(f"phases/galore/{shape}/k{width}", partial(augmentation, shape, width), rounds=3)
     for millions in (1, 10, 50):
         yield Case(f"growth/{millions}m/k64", partial(growth_epoch, millions), rounds=1)
 

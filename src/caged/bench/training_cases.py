@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,9 @@ from caged.bench.setting import (
 )
 from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models import METHODS
+from caged.models.advdrop import AdvDrop, AdvDropConfig
 from caged.models.base import EpochContext, Method
+from caged.models.galore import GALORE, GALOREConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.optim import adam
 from caged.seeding import Generators
@@ -150,4 +152,35 @@ def method_epoch(name: str, shape: str, width: int, setting: Setting) -> Prepare
         ceiling="none: work is not counted",
         facts={"reference": "lightgcn", "extrapolated_from_steps": {"ours": ours.count, "reference": plain.count}},
         profile=ours.profile,
+    )
+
+
+PHASE_STEPS = 100  # of an adversarial phase
+
+
+def adversarial_phase(shape: str, width: int, setting: Setting) -> Prepared:
+    """`PHASE_STEPS` steps of AdvDrop's adversary, on CPU from a tenth of them, against an epoch of LightGCN."""
+    taken = PHASE_STEPS if setting.device.type == "cuda" else PHASE_STEPS // 10
+    method = AdvDrop(AdvDropConfig(embedding_size=width, adv_steps=taken))
+    return _phase(method, shape, width, setting, method.config.interval, PHASE_STEPS / taken)
+
+
+def augmentation(shape: str, width: int, setting: Setting) -> Prepared:
+    """The graph of one epoch of GALORE's fine-tuning, against an epoch of its pre-training, which is LightGCN."""
+    return _phase(GALORE(GALOREConfig(embedding_size=width)), shape, width, setting, 1, 1.0)
+
+
+def _phase(method: Method[Any], shape: str, width: int, setting: Setting, epoch: int, times: float) -> Prepared:
+    """`times` what a method does before epoch number `epoch`."""
+    log = log_of(shape)
+    ours = _Training(method, log, setting)
+    plain = _Training(LightGCN(LightGCNConfig(embedding_size=width)), log, setting)
+    context = replace(ours.context, epoch=epoch)
+    return Prepared(
+        ours=lambda: times * setting.seconds(lambda: method.begin_epoch(context)),
+        reference=plain.epoch,
+        data=log.origin,
+        fraction_of_ceiling=lambda taken: float("nan"),
+        ceiling="none: work is not counted",
+        facts={"reference": "an epoch of lightgcn", "extrapolated_by": times},
     )

@@ -23,7 +23,7 @@ from caged.files import make_parent, replacing, write_bytes, write_json
 
 MAX_RECORD_BYTES = 4 << 20  # a record is a few kilobytes; anything near this is no record
 MACHINE_KEYS = ("data_path", "record")  # of run.json: where things lie on this machine
-ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.~:/-])/(?=[^\s/])(?:[^\s/'"]+/)*""")
+ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.~:/*?\]-])/(?=[^\s/])(?:[^\s/'"]+/)*""")
 
 
 def record_path(root: Path, run: dict[str, Any], variant: str | None) -> Path:
@@ -54,6 +54,8 @@ def shareable(value: Any) -> Any:
 
     >>> shareable("caged train --data /home/ann/log.csv --out runs/first")
     'caged train --data log.csv --out runs/first'
+    >>> shareable("caged bench --only 'phases/*/ml-1m/*'")
+    "caged bench --only 'phases/*/ml-1m/*'"
     """
     if isinstance(value, dict):
         return {key: shareable(item) for key, item in value.items()}
