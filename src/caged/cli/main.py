@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import traceback
-from typing import cast
+from typing import NoReturn, cast
 
 import typer
 
@@ -71,16 +71,20 @@ def _explain(error: typer.BadParameter) -> None:
         say(f"error: {message[0].lower()}{message[1:].rstrip('.')}; see {command} --help")
 
 
+def _refuse(error: CagedError) -> NoReturn:
+    if is_verbose():
+        traceback.print_exc()
+    say(f"error: {error}")
+    sys.exit(BAD_INPUT)
+
+
 def main() -> None:
     logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
     try:
         code = app(prog_name="caged", standalone_mode=False)
         sys.stdout.flush()
     except CagedError as error:
-        if is_verbose():
-            traceback.print_exc()
-        say(f"error: {error}")
-        sys.exit(BAD_INPUT)
+        _refuse(error)
     except USAGE_ERROR as error:
         _explain(error)
         sys.exit(BAD_INPUT)
@@ -90,8 +94,7 @@ def main() -> None:
         told = memory_error(error)
         if told is None:
             raise
-        say(f"error: {told}")
-        sys.exit(BAD_INPUT)
+        _refuse(told)
     except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would fail to flush, loudly
         sys.exit(1)

@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import typer
 
 from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
-from caged.data import IdMap
-from caged.data.ids import are_integer_texts, fit_int64
 from caged.errors import ConfigError, unknown
 from caged.experiments.estimators import load
 from caged.files import replacing
@@ -50,7 +47,7 @@ def recommend(
     if out is not None and out.suffix not in (".parquet", ".csv"):
         raise ConfigError(f"output file {out} must end in .parquet or .csv")
     model = load(run, device=device)
-    wanted = None if all_users else _wanted(users, users_file, model.artefact.train.user_ids)
+    wanted = None if all_users else _wanted(users, users_file)
     table = model.recommend(wanted, k, unknown=unknown_users)  # type: ignore[arg-type]
     if out is not None:
         _write(table, out)
@@ -65,7 +62,7 @@ def recommend(
         print_table(["user_id", "rank", "item_id", "score"], rows)
 
 
-def _wanted(users: str | None, users_file: Path | None, known: IdMap) -> list[str] | list[int]:
+def _wanted(users: str | None, users_file: Path | None) -> list[str]:
     if users is not None:
         texts = [text.strip() for text in users.split(",")]
     else:
@@ -77,10 +74,6 @@ def _wanted(users: str | None, users_file: Path | None, known: IdMap) -> list[st
     texts = [text for text in texts if text]
     if not texts:
         raise ConfigError("no user id given; list at least one")
-    if known.are_integers:
-        given = pa.array(texts, pa.large_string())
-        if pc.all(pc.and_(are_integer_texts(given), fit_int64(given))).as_py():
-            return [int(text) for text in texts]
     return texts
 
 

@@ -102,7 +102,7 @@ class IdMap:
         if self.are_integers and pa.types.is_integer(wanted.type):
             return self._rows_of_integers(wanted.to_numpy())
         if wanted.type != self.values.type:
-            wanted = _matched_type(wanted, self.values.type)
+            wanted = matched_type(wanted, self.values.type)
         found = pc.index_in(wanted, value_set=self.values)
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -131,7 +131,7 @@ def _sorted_distinct(ids: pa.Array) -> pa.Array:
     return distinct.take(pc.sort_indices(distinct))  # Arrow compares strings by their UTF-8 bytes
 
 
-def _matched_type(wanted: pa.Array, target: pa.DataType) -> pa.Array:
+def matched_type(wanted: pa.Array, target: pa.DataType) -> pa.Array:
     """Integers asked of a string map become text; text asked of an integer map becomes integers where it is one."""
     if pa.types.is_integer(target):
         readable = pc.and_(are_integer_texts(wanted), fit_int64(wanted))

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 from caged.config import build, unknown_key
 from caged.data import IdMap, Interactions, Split, carve_validation
-from caged.data.ids import Array
+from caged.data.ids import Array, matched_type
 from caged.errors import ConfigError, DataError
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.lists import Lists
@@ -282,6 +282,9 @@ def _known_users(user_ids: Any, known: IdMap) -> tuple[Array, pa.Array]:
     wanted = _id_map(user_ids)
     rows = known.rows(wanted.values)
     strangers = wanted.values.filter(pa.array(rows < 0))
+    if strangers.type != known.values.type:  # text that names integers becomes what it names, integers become text
+        typed = matched_type(strangers, known.values.type)
+        strangers = strangers if typed.null_count else IdMap.of(typed).values
     return np.unique(rows[rows >= 0]), strangers
 
 

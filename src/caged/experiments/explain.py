@@ -118,13 +118,7 @@ def _encoder_of(fitted: Artefact) -> LightGCNEncoder:
 
 
 def _row(kind: str, wanted: str, known: IdMap) -> int:
-    value: str | int = wanted
-    if known.are_integers and wanted.removeprefix("-").isdecimal():
-        value = int(wanted)
-    try:
-        row = int(known.rows(pa.array([value], known.values.type))[0])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # text where ids are integers
-        row = -1
+    row = int(known.rows([wanted])[0])  # text finds integers, too
     if row < 0:
         example = known.values[0].as_py()
         raise DataError(f"{kind} '{wanted}' does not occur in this run; its ids look like {example!r}, use one of them")
