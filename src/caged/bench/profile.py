@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +21,7 @@ def profiled(work: Callable[[], object], steps: int, device: torch.device) -> di
     What is left of a step when all kernels are subtracted are the gaps between them.
     """
     on_gpu = device.type == "cuda"
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler talks to stderr, of missing GPUs among others
     with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as found:
         work()
     calls: Counter[str] = Counter()

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import typer
 
 from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
+from caged.data import IdMap
 from caged.errors import ConfigError, unknown
 from caged.experiments.estimators import load
 from caged.files import replacing
@@ -49,6 +50,8 @@ def recommend(
     model = load(run, device=device)
     wanted = None if all_users else _wanted(users, users_file)
     table = model.recommend(wanted, k, unknown=unknown_users)  # type: ignore[arg-type]
+    if wanted is not None and unknown_users == "skip":
+        _say_left_out(wanted, model.artefact.train.user_ids)
     if out is not None:
         _write(table, out)
         say(f"{len(table):,} rows written to {out}")
@@ -75,6 +78,11 @@ def _wanted(users: str | None, users_file: Path | None) -> list[str]:
     if not texts:
         raise ConfigError("no user id given; list at least one")
     return texts
+
+
+def _say_left_out(wanted: list[str], known: IdMap) -> None:
+    if left_out := int((known.rows(list(set(wanted))) < 0).sum()):
+        say(f"note: {left_out:,} of the users asked for are unknown and left out")
 
 
 def _write(table: pa.Table, path: Path) -> None:

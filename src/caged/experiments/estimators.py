@@ -132,7 +132,7 @@ class Recommender:
         if len(strangers) and unknown == "error":
             raise DataError(
                 f"{len(strangers)} of the users asked for are unknown, e.g. {strangers[0].as_py()!r}; "
-                'leave them out, or use unknown="popular" or unknown="skip"'
+                'leave them out, or use unknown="popular" or unknown="skip" (--unknown popular, --unknown skip)'
             )
         masks = [part for part in (fitted.train, fitted.valid) if part is not None] if exclude_seen else []
         lists = top_k(fitted.method.scorer(), rows, k, masks=masks, device=fitted.device)
