@@ -41,16 +41,18 @@ def test_a_view_holds_scaled_entries_of_the_whole_graph_or_zeros():
         assert 0 < int((found > 0).sum()) < len(found)
 
 
-@pytest.mark.parametrize("rescale", ["keep_prob", "prob"])
-def test_entries_are_kept_with_their_probabilities(rescale):
+@pytest.mark.parametrize(("rescale", "least"), [("keep_prob", 0.0), ("prob", 0.1), ("prob", 0.4)])
+def test_entries_are_kept_with_their_probabilities(rescale, least):
     """Both views, every entry on its own: P in the dual view, 1 - P in the main one."""
     graph = random_graph()
-    method = prepared(advdrop(rescale=rescale), graph)
+    method = prepared(advdrop(rescale=rescale, min_keep=least or 0.3), graph)
     method.adversary.weight.data.mul_(3.0)
     draws = 1000
     for view, sign in ((method.dual, 1), (method.main, -1)):
         keep = torch.sigmoid(sign * method.adversary.logits(view.encoder.layer0)).double()
         assert keep.std() > 0.1
+        assert keep.min() < 0.3
+        keep = keep.clamp(min=least)
         whole = torch.cat((method.weights.to_user, method.weights.to_item)).double()
         kept, sums = torch.zeros_like(keep), torch.zeros_like(keep)
         for _ in range(draws):
@@ -62,6 +64,20 @@ def test_entries_are_kept_with_their_probabilities(rescale):
         expected = whole if rescale == "prob" else whole * keep / 0.8
         spread = expected * ((1 - keep) / keep / draws).sqrt()
         assert ((sums / draws - expected) / spread).abs().max() < 4.5
+
+
+def test_no_entry_grows_beyond_the_bound():
+    """Maps so large that every probability is 0 or 1 in float32, and the smallest u that there is."""
+    graph = random_graph()
+    method = prepared(advdrop(rescale="prob", min_keep=0.25), graph)
+    method.adversary.weight.data.mul_(1e4)
+    whole = torch.cat((method.weights.to_user, method.weights.to_item))
+    method._uniform = lambda _: torch.zeros_like(whole)  # u = 0 keeps everything
+    for view in method.views:
+        method._draw(view)
+        factors = entries_of(view) / whole
+        assert {round(factor, 4) for factor in factors.tolist()} >= {1.0, 4.0}
+        assert factors.max() <= 4.0001
 
 
 def test_maps_at_zero_make_both_views_random_halves():
@@ -225,7 +241,15 @@ def test_xavier_start():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("center", "middle"), ("keep_prob", 0), ("interval", 0), ("adv_steps", 0), ("tau", 0), ("arm_target", "p")],
+    [
+        ("center", "middle"),
+        ("keep_prob", 0),
+        ("min_keep", 0),
+        ("interval", 0),
+        ("adv_steps", 0),
+        ("tau", 0),
+        ("arm_target", "p"),
+    ],
 )
 def test_values_that_make_no_sense_are_refused(name, value):
     with pytest.raises(ConfigError, match=f"method.{name}"):
@@ -235,7 +259,8 @@ def test_values_that_make_no_sense_are_refused(name, value):
 def test_search_space():
     space = {info.name: info.search for info in describe(AdvDropConfig) if info.search}
     assert space == {
-        "inv_tau": (0.1, 0.5, 1.0),
+        "inv_tau": (0.01, 0.1, 0.5, 1.0),
+        "rescale": ("keep_prob", "prob"),
         "interval": (3, 5, 7, 10, 15),
         "adv_epochs": (3, 5, 10),
         "adv_lr": (1e-3, 1e-2),

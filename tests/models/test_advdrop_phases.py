@@ -109,14 +109,21 @@ def test_without_propagation_the_masks_do_not_matter(shared):
     assert ("adversary.weight" in changed(start, method.state())) is not shared
 
 
-def test_arm_target_prob_adds_the_slope_of_the_sigmoid(monkeypatch):
+@pytest.mark.parametrize("rescale", ["keep_prob", "prob"])
+def test_arm_target_prob_adds_the_slope_of_the_sigmoid(monkeypatch, rescale):
+    """Which is 0 where P stands at its bound."""
     given = {}
     for target in ("prob", "logit"):
-        method = prepared(advdrop(arm_target=target), random_graph())
+        method = prepared(advdrop(arm_target=target, rescale=rescale, min_keep=0.45), random_graph())
         monkeypatch.setattr(method.adversary, "step", lambda _, gradient, to=target: given.update({to: gradient}))
         keep = method.keep_probability(method.dual)
         method._adversarial_phase(1)
-    torch.testing.assert_close(given["prob"], given["logit"] * keep * (1 - keep))
+    slope = keep * (1 - keep)
+    if rescale == "prob":
+        bounded = keep == 0.45
+        assert 0 < int(bounded.sum()) < len(keep)
+        slope[bounded] = 0
+    torch.testing.assert_close(given["prob"], given["logit"] * slope)
 
 
 # ---------------------------------------------------------------- one step, by definition
@@ -132,12 +139,12 @@ def logits_by_definition(method, view, maps):
     return alpha - alpha.sum(0) / edges.sum(0).clamp(min=1)
 
 
-def disagreement_by_definition(method, masks, nodes):
+def disagreement_by_definition(method, masks, keeps, nodes):
     """(5) of users and items, from dense propagation of both tables over the entries that are kept."""
     graph, config = method.graph, method.config
     finals = []
-    for view, mask in zip((method.dual, method.main), masks, strict=True):
-        matrix = dense(graph, method.weights) * mask / config.keep_prob
+    for view, mask, keep in zip((method.dual, method.main), masks, keeps, strict=True):
+        matrix = dense(graph, method.weights) * mask / (keep if config.rescale == "prob" else config.keep_prob)
         start = torch.cat(view.encoder.layer0).detach().double()
         rows = dense_propagate(matrix, start, (1 / (config.layers + 1),) * (config.layers + 1))
         finals.append(rows.split([graph.user_count, graph.item_count]))
@@ -153,20 +160,24 @@ def step_by_definition(method, u, first_nodes, second_nodes):
     maps = [part.detach().double().requires_grad_() for part in (method.adversary.weight, method.adversary.bias)]
     u = dense(method.graph, EdgeWeights(method.graph, *u.chunk(2)))  # one number for both views
     logits = logits_by_definition(method, method.dual, maps)
-    probability = torch.sigmoid(logits)
-    keeps = [probability.detach(), 1 - torch.sigmoid(logits_by_definition(method, method.main, maps)).detach()]
-    first = disagreement_by_definition(method, [u > 1 - keep for keep in keeps], first_nodes)
-    second = disagreement_by_definition(method, [u < keep for keep in keeps], second_nodes)
+    least = method.config.min_keep if method.config.rescale == "prob" else 0
+    probability = torch.sigmoid(logits).clamp(min=least)
+    of_main = 1 - torch.sigmoid(logits_by_definition(method, method.main, maps))
+    keeps = [probability.detach(), of_main.clamp(min=least).detach()]
+    first = disagreement_by_definition(method, [u > 1 - keep for keep in keeps], keeps, first_nodes)
+    second = disagreement_by_definition(method, [u < keep for keep in keeps], keeps, second_nodes)
     edges = dense(method.graph, method.weights) > 0
     g = method.config.arm_coefficient * (second - first) * (u - 0.5) * edges
     return torch.autograd.grad(probability if method.config.arm_target == "prob" else logits, maps, g)
 
 
+@pytest.mark.parametrize("rescale", ["keep_prob", "prob"])
 @pytest.mark.parametrize("target", ["prob", "logit"])
-def test_a_step_is_the_definition(monkeypatch, target):
+def test_a_step_is_the_definition(monkeypatch, target, rescale):
     """Fixed u and nodes; the first step of Adam has the size adv_lr in every entry with a gradient, against it."""
     graph = random_graph()
-    method = prepared(advdrop(arm_target=target, adv_lr=0.037, arm_coefficient=3.0, tau=0.3), graph)
+    options = {"arm_target": target, "rescale": rescale, "min_keep": 0.4}
+    method = prepared(advdrop(adv_lr=0.037, arm_coefficient=3.0, tau=0.3, **options), graph)
     for table in (*method.main.encoder.parameters, *method.dual.encoder.parameters):
         table.data.mul_(5.0)  # far from agreement, so that the masks matter
     method.adversary.weight.data.mul_(2.0)
@@ -262,7 +273,7 @@ def on_gpu(backend, capture):
 
     config = TrainConfig(epochs=4, batch_size=48, learning_rate=0.01, patience=None, capture=capture)
     graph = BipartiteGraph.from_interactions(skewed(), "cuda", Engine(backend, "float32"))
-    method = advdrop(interval=2, adv_steps=5)
+    method = advdrop(interval=2, adv_steps=5, adv_capture=capture)
     Loop(method, graph, config, Generators(1, "cuda"), None, observers=(Watch(),)).run()
     return method, losses
 
@@ -275,6 +286,26 @@ def test_recorded_steps_draw_new_views_and_equal_plain_ones(backend, caplog):
     assert "cannot be recorded" not in caplog.text
     assert losses == pytest.approx(expected, rel=1e-2)
     assert recorded.state().scalars == {"adversarial_steps": 10}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("backend", ["sparse", "dense"])
+def test_a_recorded_adversary_moves_as_a_plain_one(backend, caplog):
+    """Two phases, of which the second replays what the first has recorded."""
+    moved = []
+    for capture in (True, False):
+        graph = BipartiteGraph.from_interactions(skewed(), "cuda", Engine(backend, "float32"))
+        method = advdrop(adv_capture=capture, adv_lr=0.03)
+        method.prepare(graph, Generators(1, "cuda"))
+        for table in (*method.main.encoder.parameters, *method.dual.encoder.parameters):
+            table.data.mul_(5.0)  # far from agreement, so that the masks matter
+        start = method.keep_probability(method.dual)
+        for _ in range(2):
+            method._adversarial_phase(4)
+        moved.append(method.keep_probability(method.dual) - start)
+    assert "cannot be recorded" not in caplog.text
+    assert moved[1].std() > 0.01
+    torch.testing.assert_close(*moved, rtol=0.05, atol=2e-3)
 
 
 def loss_on(device):

@@ -25,7 +25,7 @@ from caged.bench.setting import (
     reference_model,
     sizes,
 )
-from caged.bench.timing import Measurement, Recorded
+from caged.bench.timing import Measurement, replayed
 from caged.bench.training_cases import adversarial_phase, augmentation, epoch, method_epoch, step
 from caged.bench.update_case import update
 from caged.data import Interactions, carve_validation
@@ -68,7 +68,7 @@ def propagation(shape: str, width: int, layers: int, setting: Setting) -> Prepar
 
     floor = propagation_floor(graph, width, layers, setting.ceilings)
     return Prepared(
-        ours=setting.timed(Recorded(ours) if setting.device.type == "cuda" else ours),
+        ours=setting.timed(replayed(ours, setting.device)),
         reference=setting.timed(partial(plain, model)),
         data=log.origin,
         fraction_of_ceiling=floor.fraction,

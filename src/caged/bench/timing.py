@@ -11,6 +11,8 @@ from statistics import median
 
 import torch
 
+from caged.recording import Work, recorded
+
 Measurement = Callable[[], float]  # does its work once and says how many seconds that took, or would take
 
 
@@ -27,23 +29,9 @@ def _wait(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-class Recorded:
-    """Work on CUDA, recorded once and replayed: without the time that launching its kernels one by one takes."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        self._work = work  # keeps alive what the recording reads and writes
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):  # lazy initialisation must not be recorded
-                work()
-        torch.cuda.current_stream().wait_stream(side)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            work()
-
-    def __call__(self) -> None:
-        self._graph.replay()
+def replayed(work: Work, device: torch.device) -> Work:
+    """On CUDA a recording of it."""
+    return recorded(work, name="a benchmark") if device.type == "cuda" else work
 
 
 def interleaved(measurements: dict[str, Measurement], rounds: int, *, warm_up: bool = True) -> dict[str, float]:
@@ -106,7 +94,7 @@ class Ceilings:
             for _ in range(times):
                 target.copy_(source)
 
-        return 2 * size * times / self._best(Recorded(copies) if self.device.type == "cuda" else copies)
+        return 2 * size * times / self._best(replayed(copies, self.device))
 
     def _best(self, work: Callable[[], object]) -> float:
         return min(seconds(work, self.device) for _ in range(3 if self.quick else 7))

@@ -19,7 +19,10 @@ from caged.experiments.audit_folder import METRICS, PER_USER, SUMS, read_audit
 from caged.experiments.run import read_run
 
 # What may differ between two runs of the same method without making them different methods.
-OPERATIONAL = ("train.checkpoint_seconds", "train.backend", "train.precision", "train.capture", "data.split_seed")
+OPERATIONAL = (
+    *("train.checkpoint_seconds", "train.backend", "train.precision", "train.capture", "data.split_seed"),
+    *("method.estimator_capture", "method.adv_capture"),
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,8 @@ and g is taken for the gradient with respect to the dual P: descent on it increa
 
 Deviations. Paper and code agree as far as an abstract tells; what follows is the code and what it leaves open. It
 centres over the sender where attention would centre over the receiver (`center`). It divides by the constant .8, while
-about half of the entries are kept, so that propagated rows are shorter in training than when recommending (`rescale`).
+about half of the entries are kept, so that propagated rows are shorter in training than when recommending (`rescale`;
+by their own probability, which is then at least `min_keep`: the mean stays A~, and no entry grows without bound).
 ARM is an estimator for logits, and the code applies it to probabilities, which adds a factor P (1 - P) (`arm_target`);
 it draws other nodes for L_inv(m1) than for L_inv(m2), which adds variance (`arm_share_nodes`); it takes the gradient
 for the dual view only, though both move. It adds 1e-10 within the logarithm of (4); we use softplus. The batches of an
@@ -68,6 +69,7 @@ from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGrou
 from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, layer_weights
 from caged.models.losses import bpr_with_l2
+from caged.recording import Work, recorded
 from caged.seeding import Generators
 
 _CODE = "AdvDrop code"
@@ -76,7 +78,7 @@ _CODE = "AdvDrop code"
 @dataclass(frozen=True)
 class AdvDropConfig(LightGCNConfig):
     inv_tau: float = option(
-        1.0, "weight of L_inv in (6)", source="AdvDrop code, parser", minimum=0, search=(0.1, 0.5, 1.0)
+        1.0, "weight of L_inv in (6)", source="AdvDrop code, parser", minimum=0, search=(0.01, 0.1, 0.5, 1.0)
     )
     tau: float = option(0.1, "temperature in (5)", source="AdvDrop code, parser", above=0)
     inv_nodes: int = option(
@@ -94,6 +96,14 @@ class AdvDropConfig(LightGCNConfig):
         "kept entries are divided by keep_prob, or by their own probability to be kept: then A~ is their mean",
         source=_CODE,
         choices=("keep_prob", "prob"),
+        search=("keep_prob", "prob"),
+    )
+    min_keep: float = option(
+        0.1,
+        "least probability to keep an entry, with rescale=prob: bounds the divisor",
+        source="our choice: without a bound single entries grow until training fails",
+        above=0,
+        maximum=1,
     )
     interval: int = option(
         7,
@@ -127,6 +137,7 @@ class AdvDropConfig(LightGCNConfig):
         "prob", "what (8) is the gradient of: P, or its logit alpha~", source=_CODE, choices=("prob", "logit")
     )
     arm_share_nodes: bool = option(False, "L_inv(m1) and L_inv(m2) over the same random nodes", source=_CODE)
+    adv_capture: bool = option(True, "on CUDA, record a step of the adversary once and replay it", source="our choice")
     table_init: str = option(
         "normal",
         "start of both tables: N(0, 0.1^2), or Xavier-normal",
@@ -176,7 +187,7 @@ def kept_entries(entries: Tensor, mask: Tensor, keep: Tensor | None = None) -> T
     [4.0, 0.0]
     """
     kept = entries * mask
-    return kept if keep is None else kept / keep.clamp_min(torch.finfo(keep.dtype).tiny)
+    return kept if keep is None else kept / keep
 
 
 def xavier_scale(rows: int, columns: int) -> float:
@@ -205,6 +216,7 @@ class AdvDrop(Method[AdvDropConfig]):
         self._entries = torch.cat((self.weights.to_user, self.weights.to_item))
         if config.rescale == "keep_prob":
             self._entries /= config.keep_prob
+        self._least_keep = config.min_keep if config.rescale == "prob" else 0.0
         self.main = View(self._new_encoder(generators, "init"), sign=-1.0)
         self.dual = View(self._new_encoder(generators, "init_dual"), sign=1.0)
         self.adversary = Adversary(
@@ -217,6 +229,7 @@ class AdvDrop(Method[AdvDropConfig]):
         self._dropout = generators["dropout"]
         self._adversarial = generators["adversary"]
         self.adversarial_steps = 0
+        self._step: Work | None = None  # of the adversary, recorded or not; made when the first phase begins
 
     @property
     def views(self) -> tuple[View, View]:
@@ -269,8 +282,8 @@ class AdvDrop(Method[AdvDropConfig]):
     # ---------------------------------------------------------------- views
 
     def keep_probability(self, view: View) -> Tensor:
-        """p of every directed edge, (2E,): P in the dual view, 1 - P in the main one."""
-        return torch.sigmoid(view.sign * self.adversary.logits(view.encoder.layer0))
+        """p of every directed edge, (2E,): P in the dual view, 1 - P in the main one, both at least `min_keep`."""
+        return torch.sigmoid(view.sign * self.adversary.logits(view.encoder.layer0)).clamp_min(self._least_keep)
 
     @torch.no_grad()
     def _draw(self, view: View) -> None:
@@ -303,8 +316,11 @@ class AdvDrop(Method[AdvDropConfig]):
         begun = time.perf_counter()
         u, nodes = self._uniform(self._adversarial), self._draw_nodes(self._adversarial)
         before = self._disagreement_on_probe(u, nodes)
+        if self._step is None:
+            on_gpu = self.graph.device.type == "cuda"
+            self._step = self._recorded_step() if on_gpu and self.config.adv_capture else self._adversarial_step
         for _ in range(steps):
-            self._adversarial_step()
+            self._step()
         self.adversarial_steps += steps
         after = self._disagreement_on_probe(u, nodes)
         spread = self.keep_probability(self.dual).std()
@@ -328,8 +344,21 @@ class AdvDrop(Method[AdvDropConfig]):
         second = self._disagreement([mask for _, mask in masks], keeps, nodes)
         gradient = arm_gradient(u, first, second, self.config.arm_coefficient)
         if self.config.arm_target == "prob":
-            gradient = gradient * keeps[0] * (1 - keeps[0])
+            of_dual = keeps[0]
+            gradient = gradient * of_dual * (1 - of_dual) * (of_dual > self._least_keep)
         self.adversary.step(self.dual.encoder.layer0, gradient)
+
+    def _recorded_step(self) -> Work:
+        state = {name: values.clone() for name, values in self.adversary.state().items()}
+        stream = self._adversarial.get_state()
+
+        def put_back() -> None:
+            for name, values in self.adversary.state().items():
+                values.copy_(state[name])
+            self._adversarial.set_state(stream)
+
+        name, generators = "a step of the adversary", [self._adversarial]
+        return recorded(self._adversarial_step, name=name, generators=generators, put_back=put_back)
 
     def _disagreement(self, masks: Sequence[Tensor], keeps: Sequence[Tensor], nodes: Nodes) -> Tensor:
         """L_inv of the two views with these entries kept."""

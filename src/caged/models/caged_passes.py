@@ -7,7 +7,7 @@ to start some two hundred kernels per batch.
 
 from __future__ import annotations
 
-import logging
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -18,10 +18,7 @@ from caged.models.base import Vectors
 from caged.models.caged_estimator import Estimator, PairBatch, Terms, tf32
 from caged.models.caged_gradients import FlatNetwork, WrittenStep
 from caged.models.caged_sides import Pairs, Side, rows_of
-
-log = logging.getLogger(__name__)
-
-WARM_UP_STEPS = 3  # before recording, as CUDA graphs ask for: lazy initialisation must not be recorded
+from caged.recording import Work, recorded
 
 
 class Course(NamedTuple):
@@ -67,7 +64,7 @@ class WrittenPasses:
     def __init__(self, estimator: Estimator, course: Course, *, record: bool) -> None:
         self._estimator, self._course, self._record = estimator, course, record
         self._steps = -(-course.graph.edge_count // course.batch_size)
-        self._recording: torch.cuda.CUDAGraph | None = None
+        self._take_step: Work | None = None
         self._allocated = False
 
     def _allocate(self) -> None:
@@ -111,12 +108,10 @@ class WrittenPasses:
         return self._course.mean_terms(self._step.totals)
 
     def _pass(self) -> None:
-        if self._record and self._recording is None:
-            self._recording = self._recorded()
-            self._record = self._recording is not None
-        take = self._next_batch if self._recording is None else self._recording.replay
+        if self._take_step is None:
+            self._take_step = self._recorded() if self._record else self._next_batch
         for _ in range(self._steps):
-            take()
+            self._take_step()
 
     def _load(self, vectors: Vectors) -> None:
         torch.cat(vectors, out=self._table)
@@ -148,31 +143,11 @@ class WrittenPasses:
             self._estimator.optimizer.step()
             self._flat.refresh()
 
-    def _recorded(self) -> torch.cuda.CUDAGraph | None:
-        """Warm up and record; warming up takes real steps, so everything they change is put back."""
-        before = {name: value.clone() for name, value in self._estimator.state().items()}
+    def _recorded(self) -> Work:
         noise = self._estimator.noise
-        stream = noise.get_state()
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(WARM_UP_STEPS):
-                self._counter.zero_()  # a pass may have fewer batches than the warm-up has steps
-                self._next_batch()
-        torch.cuda.current_stream().wait_stream(aside)
-        self._put_back(before, stream)
-        graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(noise)
-        try:
-            with torch.cuda.graph(graph):
-                self._next_batch()
-        except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            log.warning("the estimator's step cannot be recorded as a CUDA graph (%s); it runs as plain calls", reason)
-            noise.graphsafe_set_state(noise.clone_state())  # it still waits for the end of the recording
-            self._put_back(before, stream)
-            return None
-        return graph
+        before = {name: value.clone() for name, value in self._estimator.state().items()}
+        put_back = partial(self._put_back, before, noise.get_state())
+        return recorded(self._next_batch, name="the estimator's step", generators=[noise], put_back=put_back)
 
     def _put_back(self, before: dict[str, Tensor], stream: Tensor) -> None:
         for name, value in self._estimator.state().items():

@@ -7,7 +7,6 @@ longer than the kernels themselves on a small graph.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable
 from typing import Any
 
@@ -16,11 +15,9 @@ from torch import Tensor
 
 from caged.graph import Batch, Epoch
 from caged.models.base import Method
+from caged.recording import Work, recorded
 from caged.seeding import Generators
 
-log = logging.getLogger(__name__)
-
-WARM_UP_STEPS = 3  # before recording, as CUDA graphs ask for: lazy initialisation must not be recorded
 _NOTHING = object()  # the key of no recording
 
 
@@ -54,20 +51,18 @@ class RecordedSteps:
         self._plain = PlainSteps(method, optimizer)
         self._generators = generators
         self._key: Hashable = _NOTHING
-        self._graph: torch.cuda.CUDAGraph | None = None
+        self._step: Work | None = None
 
     def run(self, epoch: Epoch) -> dict[str, float]:
         key = (self._plain.method.capture_key(), epoch.users.shape)
-        if key != self._key:
-            self._record(epoch)
-            self._key = key
-        if self._graph is None:  # this step cannot be recorded
-            return self._plain.run(epoch)
+        if self._step is None or key != self._key:
+            self._step = None  # free the old recording before the new one
+            self._step, self._key = self._recorded(epoch), key
         self._load(epoch)
         for value in self._sums.values():
             value.zero_()
         for _ in range(len(epoch.users)):
-            self._graph.replay()
+            self._step()
         return {name: float(value) / len(epoch.users) for name, value in self._sums.items()}
 
     def _load(self, epoch: Epoch) -> None:
@@ -75,45 +70,27 @@ class RecordedSteps:
             buffer.copy_(values)
         self._counter.zero_()
 
-    def _record(self, epoch: Epoch) -> None:
-        """Warm up and record; warming up takes real steps, so everything they change is put back."""
-        self._graph = None  # free the old recording before the new one
+    def _recorded(self, epoch: Epoch) -> Work:
         self._buffers = tuple(values.clone() for values in epoch.parts)
         self._counter = torch.zeros(1, dtype=torch.int64, device=epoch.users.device)
+        self._sums: dict[str, Tensor] = {}
         before = _Snapshot(self._plain, self._generators)
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(WARM_UP_STEPS):
-                self._counter.zero_()  # an epoch may have fewer batches than the warm-up has steps
-                parts = self._plain.step(self._next_batch())
-        torch.cuda.current_stream().wait_stream(side)
-        self._sums = {name: torch.zeros_like(value) for name, value in parts.items()}
-        before.restore()
-        self._plain.optimizer.zero_grad(set_to_none=True)  # gradients then live in the graph's own memory
-        try:
-            self._graph = self._recorded_step()
-        except RuntimeError as error:  # something in it waits for the device or allocates outside the graph
-            reason = str(error).splitlines()[0]
-            log.warning("this step cannot be recorded as a CUDA graph (%s); it runs as plain calls, slower", reason)
-            for generator in self._generators.used_on_device():  # these still wait for the end of the recording
-                generator.graphsafe_set_state(generator.clone_state())
+
+        def put_back() -> None:
             before.restore()
-            self._plain.optimizer.zero_grad(set_to_none=True)
+            self._counter.zero_()
+            self._plain.optimizer.zero_grad(set_to_none=True)  # gradients then live in the graph's own memory
 
-    def _recorded_step(self) -> torch.cuda.CUDAGraph:
-        graph = torch.cuda.CUDAGraph()
-        for generator in self._generators.used_on_device():
-            graph.register_generator_state(generator)
-        with torch.cuda.graph(graph):
-            for name, value in self._plain.step(self._next_batch()).items():
-                self._sums[name].add_(value)
-        return graph
+        streams = self._generators.used_on_device()
+        return recorded(self._next_step, name="this step", generators=streams, put_back=put_back)
 
-    def _next_batch(self) -> Batch:
+    def _next_step(self) -> None:
         batch = Batch(*(buffer.index_select(0, self._counter).squeeze(0) for buffer in self._buffers))
         self._counter.add_(1)
-        return batch
+        for name, value in self._plain.step(batch).items():
+            if name not in self._sums:  # in the first run, before any recording
+                self._sums[name] = torch.zeros_like(value)
+            self._sums[name].add_(value)
 
 
 class _Snapshot:
