@@ -206,11 +206,11 @@ def test_rounded_products_stay_near_exact_ones(precision):
 def test_one_recording_serves_every_update():
     trained = Trained(WrittenPasses, record=True, device="cuda")
     trained.run()
-    recording = trained.passes._recording
+    recording = trained.passes._take_step
     trained.vectors = Vectors(*(table + 1 for table in trained.vectors))
     trained.run()
     assert recording is not None
-    assert trained.passes._recording is recording
+    assert trained.passes._take_step is recording
 
 
 @pytest.mark.gpu
