@@ -55,6 +55,11 @@ def test_a_record_is_of_the_run_that_the_list_says(record):
         assert {name: expected[part][name] for name in values} == values
 
 
+@pytest.mark.parametrize("line", LINES)
+def test_it_has_a_record(line):
+    assert (RESULTS / place(parsed(line))).is_file()
+
+
 def test_no_two_lines_write_the_same_folder_or_the_same_record():
     runs = [parsed(line) for line in LINES]
     assert len({run.out for run in runs}) == len(runs)

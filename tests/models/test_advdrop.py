@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -281,3 +283,9 @@ def test_published_values_and_the_backbone_beside_them():
     for each in (spec, plain):
         assert (each.train.learning_rate, each.train.batch_size, each.train.sampler) == (5e-4, 1024, "user_uniform")
         assert (each.config.embedding_size, each.config.layers, each.config.l2) == (64, 2, 1e-5)
+
+
+def test_the_preset_that_rescales_changes_nothing_else():
+    plain, rescaled = (resolve("x", "advdrop", presets=presets) for presets in ((), ("advdrop_rescaled",)))
+    assert rescaled.config == replace(plain.config, rescale="prob", min_keep=0.1, inv_tau=0.01)
+    assert rescaled.train == plain.train
