@@ -13,7 +13,7 @@ import pytest
 import caged
 
 ROOT = Path(caged.__file__).parent
-FOUNDATION = {"_version", "errors", "config", "seeding", "files", "optim"}
+FOUNDATION = {"_version", "errors", "config", "seeding", "files", "optim", "recording"}
 ORDER = {
     "data": 1,
     "graph": 2,
