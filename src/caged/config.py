@@ -47,6 +47,19 @@ class OptionInfo(NamedTuple):
     search: tuple[Any, ...]
 
 
+def value_text(value: Any) -> str:
+    """A value of an option as it is written after `--set`.
+
+    >>> [value_text(value) for value in (None, True, 1e-05, (0.0, 2.0), "scan")]
+    ['none', 'true', '1e-05', '0, 2', 'scan']
+    """
+    if isinstance(value, tuple | list):
+        return ", ".join(value_text(part) for part in value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
 def describe(config: type[Any]) -> list[OptionInfo]:
     """Every option of a configuration class, in declaration order."""
     hints = typing.get_type_hints(config)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table
-from caged.config import OptionInfo, describe
-from caged.experiments.spec import preset_names
+from caged.config import OptionInfo, describe, value_text
+from caged.experiments.spec import own_options, preset_names
 from caged.models import METHODS, entry
 from caged.training import TrainConfig
 
@@ -47,8 +48,15 @@ def show(
         print_table(["method", "parameters"], [[known.name, "none"]], title=title)
         return
     print_table(["set with --set", "default", "allowed", "meaning", "source of the default"], rows, title=title)
+    presets = {preset: own_options(preset, name) for preset in preset_names()}
+    chosen = [[preset, _settings(own)] for preset, own in presets.items() if own]
+    if chosen:
+        print_table(["--preset", "sets, beside training and backbone"], chosen, title=f"presets with values for {name}")
 
 
 def _row(section: str, info: OptionInfo) -> list[str]:
-    default = "none" if info.default is None else str(info.default)
-    return [f"{section}.{info.name}", default, info.allowed or info.type, info.help, info.source]
+    return [f"{section}.{info.name}", value_text(info.default), info.allowed or info.type, info.help, info.source]
+
+
+def _settings(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value_text(value)}" for key, value in options.items())

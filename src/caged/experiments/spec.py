@@ -176,16 +176,26 @@ def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
 
     `name` is one of the built-in presets or a path to a TOML file of the same form.
     """
+    values = _preset_values(name)
+    known = _keys_of(method)
+    backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
+    return {"train": values.get("train", {}), "method": {**backbone, **own_options(name, method)}}
+
+
+def own_options(name: str, method: str) -> dict[str, Any]:
+    """What a preset sets for this method alone."""
+    own: dict[str, Any] = _preset_values(name).get("methods", {}).get(method, {})
+    return own
+
+
+def _preset_values(name: str) -> dict[str, Any]:
     text = _preset_text(name)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"preset '{name}' is not valid TOML ({error}); correct the file") from error
     _check_preset(name, values)
-    known = _keys_of(method)
-    backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
-    own = values.get("methods", {}).get(method, {})
-    return {"train": values.get("train", {}), "method": {**backbone, **own}}
+    return values
 
 
 def _check_preset(name: str, values: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from caged.config import OptionInfo, describe
+from caged.config import OptionInfo, describe, value_text
 from caged.errors import CagedError, RunError
 from caged.files import read_json, write_text
 from caged.models import entry
@@ -114,16 +114,8 @@ def _result_row(variant: str, records: Sequence[dict[str, Any]], test: str | Non
 
 def _option_row(info: OptionInfo) -> list[str]:
     allowed = info.allowed or info.type
-    tried = ", ".join(_value(value) for value in info.search) or "-"
-    return [f"`{info.name}`", _value(info.default), allowed, tried, info.help, info.source]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(_value(part) for part in value)
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    tried = value_text(info.search) or "-"
+    return [f"`{info.name}`", value_text(info.default), allowed, tried, info.help, info.source]
 
 
 def _mean(values: Sequence[float | None]) -> str:
