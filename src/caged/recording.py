@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Generator
@@ -19,24 +18,17 @@ Work = Callable[[], object]
 WARM_UP_RUNS = 3  # as CUDA graphs ask for: lazy initialisation must not be recorded
 
 
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """A recording, with the work that keeps alive what it reads and writes."""
-
-    work: Work
-    graph: torch.cuda.CUDAGraph
-
-    def __call__(self) -> None:
-        self.graph.replay()
-
-
 def recorded(
-    work: Work, *, name: str, generators: Sequence[Generator] = (), put_back: Callable[[], None] = lambda: None
-) -> Work:
-    """`work` as a recording; itself, after a warning about `name`, where it cannot be recorded.
+    work: Work,
+    *,
+    name: str,
+    generators: Callable[[], Sequence[Generator]] = lambda: (),
+    put_back: Callable[[], None] = lambda: None,
+) -> Work | None:
+    """A recording of `work`; none, after a warning about `name`, where it cannot be recorded.
 
-    It draws from `generators` only. Warming up runs it for real; `put_back` restores all that one run changes, the
-    generators included, so that what this returns has not run yet.
+    It draws from `generators` only. Warming up runs it for real; `put_back` undoes what matters of one run, the
+    generators included. The caller keeps alive what `work` reads and writes: the recording knows it by address.
     """
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
@@ -46,7 +38,8 @@ def recorded(
             put_back()
     torch.cuda.current_stream().wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
-    for generator in generators:
+    streams = generators()
+    for generator in streams:
         graph.register_generator_state(generator)
     try:
         with torch.cuda.graph(graph):
@@ -54,8 +47,8 @@ def recorded(
     except RuntimeError as error:  # something in it waits for the device or allocates outside the graph
         reason = str(error).splitlines()[0]
         log.warning("%s cannot be recorded as a CUDA graph (%s); it runs as plain calls, slower", name, reason)
-        for generator in generators:  # these still wait for the end of the recording
+        for generator in streams:  # these still wait for the end of the recording
             generator.graphsafe_set_state(generator.clone_state())
         put_back()
-        return work
-    return Replay(work, graph)
+        return None
+    return graph.replay

@@ -109,7 +109,7 @@ def test_show_prints_every_parameter(name: str) -> None:
 def test_show_prints_the_presets_of_a_method() -> None:
     lines = caged("methods", "show", "advdrop").out.splitlines()
     assert [line.split()[1:] for line in lines if line.startswith("advdrop_rescaled ")] == [
-        ["rescale=prob,", "min_keep=0.1,", "inv_tau=0.01"]
+        ["rescale=prob,", "min_keep=0.1,", "inv_tau=0.01,", "adv_steps=100"]
     ]
     assert any(line.startswith("yelp2018_ood ") for line in lines)
     assert not any(line.startswith("galore_code ") for line in lines)

@@ -287,5 +287,5 @@ def test_published_values_and_the_backbone_beside_them():
 
 def test_the_preset_that_rescales_changes_nothing_else():
     plain, rescaled = (resolve("x", "advdrop", presets=presets) for presets in ((), ("advdrop_rescaled",)))
-    assert rescaled.config == replace(plain.config, rescale="prob", min_keep=0.1, inv_tau=0.01)
+    assert rescaled.config == replace(plain.config, rescale="prob", min_keep=0.1, inv_tau=0.01, adv_steps=100)
     assert rescaled.train == plain.train

@@ -182,6 +182,7 @@ def test_a_recorded_step_equals_a_written_one(case):
     options = {"device": "cuda", "precision": "float32", **CASES[case]}
     recorded, written = Trained(WrittenPasses, record=True, **options), Trained(WrittenPasses, record=False, **options)
     check_equal(recorded, written)
+    assert recorded.passes._replay is not None
 
 
 @pytest.mark.gpu
@@ -206,11 +207,11 @@ def test_rounded_products_stay_near_exact_ones(precision):
 def test_one_recording_serves_every_update():
     trained = Trained(WrittenPasses, record=True, device="cuda")
     trained.run()
-    recording = trained.passes._take_step
+    recording = trained.passes._replay
     trained.vectors = Vectors(*(table + 1 for table in trained.vectors))
     trained.run()
     assert recording is not None
-    assert trained.passes._take_step is recording
+    assert trained.passes._replay is recording
 
 
 @pytest.mark.gpu

@@ -31,7 +31,16 @@ def _wait(device: torch.device) -> None:
 
 def replayed(work: Work, device: torch.device) -> Work:
     """On CUDA a recording of it."""
-    return recorded(work, name="a benchmark") if device.type == "cuda" else work
+    if device.type != "cuda":
+        return work
+    recording = recorded(work, name="a benchmark")
+    if recording is None:
+        raise RuntimeError("a benchmark that should be replayed cannot be recorded")
+
+    def replay(_kept: Work = work) -> None:  # the recording does not keep alive what the work reads and writes
+        recording()
+
+    return replay
 
 
 def interleaved(measurements: dict[str, Measurement], rounds: int, *, warm_up: bool = True) -> dict[str, float]:

@@ -179,13 +179,13 @@ def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
     values = _preset_values(name)
     known = _keys_of(method)
     backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
-    return {"train": values.get("train", {}), "method": {**backbone, **own_options(name, method)}}
+    own = values.get("methods", {}).get(method, {})
+    return {"train": values.get("train", {}), "method": {**backbone, **own}}
 
 
 def own_options(name: str, method: str) -> dict[str, Any]:
     """What a preset sets for this method alone."""
-    own: dict[str, Any] = _preset_values(name).get("methods", {}).get(method, {})
-    return own
+    return dict(_preset_values(name).get("methods", {}).get(method, {}))
 
 
 def _preset_values(name: str) -> dict[str, Any]:

@@ -42,8 +42,9 @@ and g is taken for the gradient with respect to the dual P: descent on it increa
 
 Deviations. Paper and code agree as far as an abstract tells; what follows is the code and what it leaves open. It
 centres over the sender where attention would centre over the receiver (`center`). It divides by the constant .8, while
-about half of the entries are kept, so that propagated rows are shorter in training than when recommending (`rescale`;
-by their own probability, which is then at least `min_keep`: the mean stays A~, and no entry grows without bound).
+about half of the entries are kept, so that propagated rows are shorter in training than when recommending; with
+`rescale=prob` they are divided by their own probability, of which `min_keep` is then the least: the mean is A~, no
+entry grows without bound, and (8) is 0 where P stands at that bound.
 ARM is an estimator for logits, and the code applies it to probabilities, which adds a factor P (1 - P) (`arm_target`);
 it draws other nodes for L_inv(m1) than for L_inv(m2), which adds variance (`arm_share_nodes`); it takes the gradient
 for the dual view only, though both move. It adds 1e-10 within the logarithm of (4); we use softplus. The batches of an
@@ -101,7 +102,7 @@ class AdvDropConfig(LightGCNConfig):
     min_keep: float = option(
         0.1,
         "least probability to keep an entry, with rescale=prob: bounds the divisor",
-        source="our choice: without a bound single entries grow until training fails",
+        source="our choice: without a bound single entries can grow until training fails",
         above=0,
         maximum=1,
     )
@@ -229,7 +230,8 @@ class AdvDrop(Method[AdvDropConfig]):
         self._dropout = generators["dropout"]
         self._adversarial = generators["adversary"]
         self.adversarial_steps = 0
-        self._step: Work | None = None  # of the adversary, recorded or not; made when the first phase begins
+        self._record = config.adv_capture and graph.device.type == "cuda"
+        self._replay: Work | None = None  # a step of the adversary, recorded when the first phase begins
 
     @property
     def views(self) -> tuple[View, View]:
@@ -282,7 +284,7 @@ class AdvDrop(Method[AdvDropConfig]):
     # ---------------------------------------------------------------- views
 
     def keep_probability(self, view: View) -> Tensor:
-        """p of every directed edge, (2E,): P in the dual view, 1 - P in the main one, both at least `min_keep`."""
+        """p of every directed edge, (2E,): P in the dual view, 1 - P in the main one; bounded with rescale=prob."""
         return torch.sigmoid(view.sign * self.adversary.logits(view.encoder.layer0)).clamp_min(self._least_keep)
 
     @torch.no_grad()
@@ -316,11 +318,12 @@ class AdvDrop(Method[AdvDropConfig]):
         begun = time.perf_counter()
         u, nodes = self._uniform(self._adversarial), self._draw_nodes(self._adversarial)
         before = self._disagreement_on_probe(u, nodes)
-        if self._step is None:
-            on_gpu = self.graph.device.type == "cuda"
-            self._step = self._recorded_step() if on_gpu and self.config.adv_capture else self._adversarial_step
+        if self._record and self._replay is None:
+            self._replay = self._recorded_step()
+            self._record = self._replay is not None
+        step = self._replay or self._adversarial_step
         for _ in range(steps):
-            self._step()
+            step()
         self.adversarial_steps += steps
         after = self._disagreement_on_probe(u, nodes)
         spread = self.keep_probability(self.dual).std()
@@ -343,12 +346,13 @@ class AdvDrop(Method[AdvDropConfig]):
             nodes = self._draw_nodes(self._adversarial)
         second = self._disagreement([mask for _, mask in masks], keeps, nodes)
         gradient = arm_gradient(u, first, second, self.config.arm_coefficient)
+        of_dual = keeps[0]
+        gradient = gradient * (of_dual > self._least_keep)  # at its bound P does not follow its logit
         if self.config.arm_target == "prob":
-            of_dual = keeps[0]
-            gradient = gradient * of_dual * (1 - of_dual) * (of_dual > self._least_keep)
+            gradient = gradient * of_dual * (1 - of_dual)
         self.adversary.step(self.dual.encoder.layer0, gradient)
 
-    def _recorded_step(self) -> Work:
+    def _recorded_step(self) -> Work | None:
         state = {name: values.clone() for name, values in self.adversary.state().items()}
         stream = self._adversarial.get_state()
 
@@ -357,8 +361,9 @@ class AdvDrop(Method[AdvDropConfig]):
                 values.copy_(state[name])
             self._adversarial.set_state(stream)
 
-        name, generators = "a step of the adversary", [self._adversarial]
-        return recorded(self._adversarial_step, name=name, generators=generators, put_back=put_back)
+        streams = [self._adversarial]
+        name = "a step of the adversary"
+        return recorded(self._adversarial_step, name=name, generators=lambda: streams, put_back=put_back)
 
     def _disagreement(self, masks: Sequence[Tensor], keeps: Sequence[Tensor], nodes: Nodes) -> Tensor:
         """L_inv of the two views with these entries kept."""

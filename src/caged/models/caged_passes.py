@@ -64,7 +64,7 @@ class WrittenPasses:
     def __init__(self, estimator: Estimator, course: Course, *, record: bool) -> None:
         self._estimator, self._course, self._record = estimator, course, record
         self._steps = -(-course.graph.edge_count // course.batch_size)
-        self._take_step: Work | None = None
+        self._replay: Work | None = None
         self._allocated = False
 
     def _allocate(self) -> None:
@@ -108,10 +108,12 @@ class WrittenPasses:
         return self._course.mean_terms(self._step.totals)
 
     def _pass(self) -> None:
-        if self._take_step is None:
-            self._take_step = self._recorded() if self._record else self._next_batch
+        if self._record and self._replay is None:
+            self._replay = self._recorded()
+            self._record = self._replay is not None
+        take = self._replay or self._next_batch
         for _ in range(self._steps):
-            self._take_step()
+            take()
 
     def _load(self, vectors: Vectors) -> None:
         torch.cat(vectors, out=self._table)
@@ -143,11 +145,11 @@ class WrittenPasses:
             self._estimator.optimizer.step()
             self._flat.refresh()
 
-    def _recorded(self) -> Work:
+    def _recorded(self) -> Work | None:
         noise = self._estimator.noise
         before = {name: value.clone() for name, value in self._estimator.state().items()}
         put_back = partial(self._put_back, before, noise.get_state())
-        return recorded(self._next_batch, name="the estimator's step", generators=[noise], put_back=put_back)
+        return recorded(self._next_batch, name="the estimator's step", generators=lambda: [noise], put_back=put_back)
 
     def _put_back(self, before: dict[str, Tensor], stream: Tensor) -> None:
         for name, value in self._estimator.state().items():

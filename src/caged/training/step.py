@@ -51,18 +51,20 @@ class RecordedSteps:
         self._plain = PlainSteps(method, optimizer)
         self._generators = generators
         self._key: Hashable = _NOTHING
-        self._step: Work | None = None
+        self._replay: Work | None = None
 
     def run(self, epoch: Epoch) -> dict[str, float]:
         key = (self._plain.method.capture_key(), epoch.users.shape)
-        if self._step is None or key != self._key:
-            self._step = None  # free the old recording before the new one
-            self._step, self._key = self._recorded(epoch), key
+        if key != self._key:
+            self._replay = None  # free the old recording before the new one
+            self._replay, self._key = self._recorded(epoch), key
+        if self._replay is None:  # this step cannot be recorded
+            return self._plain.run(epoch)
         self._load(epoch)
         for value in self._sums.values():
             value.zero_()
         for _ in range(len(epoch.users)):
-            self._step()
+            self._replay()
         return {name: float(value) / len(epoch.users) for name, value in self._sums.items()}
 
     def _load(self, epoch: Epoch) -> None:
@@ -70,7 +72,7 @@ class RecordedSteps:
             buffer.copy_(values)
         self._counter.zero_()
 
-    def _recorded(self, epoch: Epoch) -> Work:
+    def _recorded(self, epoch: Epoch) -> Work | None:
         self._buffers = tuple(values.clone() for values in epoch.parts)
         self._counter = torch.zeros(1, dtype=torch.int64, device=epoch.users.device)
         self._sums: dict[str, Tensor] = {}
@@ -81,7 +83,7 @@ class RecordedSteps:
             self._counter.zero_()
             self._plain.optimizer.zero_grad(set_to_none=True)  # gradients then live in the graph's own memory
 
-        streams = self._generators.used_on_device()
+        streams = self._generators.used_on_device
         return recorded(self._next_step, name="this step", generators=streams, put_back=put_back)
 
     def _next_step(self) -> None:
