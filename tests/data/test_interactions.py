@@ -100,6 +100,22 @@ def test_select_takes_all_columns_along() -> None:
     assert chosen.user_ids is data.user_ids
 
 
+def test_joined_takes_along_what_every_part_has() -> None:
+    whole = of_pairs(
+        [(1, "a"), (1, "b"), (2, "a"), (3, "c"), (3, "c")],
+        rating=np.arange(5.0),
+        timestamp=np.arange(5),
+        columns={"source": np.array(list("vwxyz"), dtype=object), "price": np.arange(5)},
+    )
+    one, other = whole.select(np.array([0, 3])), whole.select(np.array([1, 2]))
+    again = Interactions.joined([replace(one, merged=1), other])
+    assert again.to_arrow().equals(whole.to_arrow())
+    assert again.merged == whole.merged == 1
+    poorer = replace(other, timestamp=None, columns={"price": other.columns["price"]})
+    for parts in ([one, poorer], [poorer, one]):
+        assert Interactions.joined(parts).to_arrow().column_names == ["user_id", "item_id", "rating", "price"]
+
+
 def test_arrays_are_read_only() -> None:
     with pytest.raises(ValueError, match="read-only"):
         of_pairs([(1, 1)]).users[0] = 3

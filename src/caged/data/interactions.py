@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -190,6 +190,26 @@ class Interactions:
             columns={name: values[chosen] for name, values in self.columns.items()},
             merged=0,
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Interactions]) -> Interactions:
+        """The pairs of parts that share their id maps; values that one of them lacks are dropped."""
+
+        def values(of_parts: Sequence[Array | None]) -> Array | None:
+            present = [part for part in of_parts if part is not None]
+            return np.concatenate(present) if len(present) == len(of_parts) else None
+
+        names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
+        whole = cls.build(
+            np.concatenate([part.users for part in parts]),
+            np.concatenate([part.items for part in parts]),
+            user_ids=parts[0].user_ids,
+            item_ids=parts[0].item_ids,
+            rating=values([part.rating for part in parts]),
+            timestamp=values([part.timestamp for part in parts]),
+            columns={name: np.concatenate([part.columns[name] for part in parts]) for name in names},
+        )
+        return replace(whole, merged=whole.merged + sum(part.merged for part in parts))
 
     def reindexed(self, user_ids: IdMap, item_ids: IdMap) -> Interactions:
         """The same pairs in the rows of larger id maps (the catalogue of a whole split)."""

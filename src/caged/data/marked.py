@@ -49,7 +49,7 @@ def validate_on(parts: Split, mark: str) -> Split:
         raise DataError(_nothing_to_validate_on(parts, column, value, int(marked_in_train.sum())))
     return replace(
         parts,
-        train=_joined(parts.train, parts.valid.select(~marked)),
+        train=Interactions.joined([parts.train, parts.valid.select(~marked)]),
         valid=parts.valid.select(marked),
         parameters={**parts.parameters, "validate_on": f"{column}={value}"},
         notes={
@@ -84,24 +84,3 @@ def _texts(part: Interactions, column: str) -> Array:
             f"the values of column '{column}' cannot be compared as text ({error}); mark the traffic with text"
         ) from error
     return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=object)
-
-
-def _joined(one: Interactions, other: Interactions) -> Interactions:
-    """The pairs of two disjoint parts; values that only one of them has are dropped."""
-
-    def both(first: Array | None, second: Array | None) -> Array | None:
-        return None if first is None or second is None else np.concatenate([first, second])
-
-    return Interactions.build(
-        np.concatenate([one.users, other.users]),
-        np.concatenate([one.items, other.items]),
-        user_ids=one.user_ids,
-        item_ids=one.item_ids,
-        rating=both(one.rating, other.rating),
-        timestamp=both(one.timestamp, other.timestamp),
-        columns={
-            name: np.concatenate([values, other.columns[name]])
-            for name, values in one.columns.items()
-            if name in other.columns
-        },
-    )

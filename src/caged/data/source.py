@@ -17,7 +17,7 @@ from caged.data.columns import Columns
 from caged.data.data_folder import dataset_in, dataset_named, folder_of
 from caged.data.dataset_row import Dataset
 from caged.data.datasets import DATASETS
-from caged.data.ids import Array, IdMap
+from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.layouts import find_file, suffix_decides
 from caged.data.readers import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
@@ -148,7 +148,7 @@ def dataset(name: str, *, columns: Columns = DEFAULT_COLUMNS, min_rating: float 
         _log.warning(note)
     if source.log is not None:
         return source.log
-    return _together(list(source.contents.values()))
+    return Interactions.joined(list(source.contents.values()))
 
 
 def item_titles(name: str) -> pa.Table:
@@ -195,26 +195,6 @@ def _unlike_published(dataset: Dataset, contents: Mapping[str, Interactions]) ->
 def unlike_published(dataset: Dataset, contents: Mapping[str, Interactions]) -> list[str]:
     """The parts whose checksum is another than the table's."""
     return [part for part, pairs in contents.items() if pairs.fingerprint != dataset.fingerprints[part]]
-
-
-def _together(parts: list[Interactions]) -> Interactions:
-    """Parts that share their id maps as one set of pairs; a column stays if every part has it."""
-
-    def joined(values: list[Array | None]) -> Array | None:
-        present = [value for value in values if value is not None]
-        return np.concatenate(present) if len(present) == len(values) else None
-
-    shared = set.intersection(*(set(part.columns) for part in parts))
-    whole = Interactions.build(
-        np.concatenate([part.users for part in parts]),
-        np.concatenate([part.items for part in parts]),
-        user_ids=parts[0].user_ids,
-        item_ids=parts[0].item_ids,
-        rating=joined([part.rating for part in parts]),
-        timestamp=joined([part.timestamp for part in parts]),
-        columns={name: np.concatenate([part.columns[name] for part in parts]) for name in sorted(shared)},
-    )
-    return replace(whole, merged=whole.merged + sum(part.merged for part in parts))
 
 
 def _located(source: str | Path) -> tuple[str, Path]:
