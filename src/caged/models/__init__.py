@@ -11,11 +11,13 @@ from caged.models.base import (
     State,
     Vectors,
 )
+from caged.models.encoder import EncoderMethod
 from caged.models.registry import METHODS, Entry, entry, register
 
 __all__ = [
     "METHODS",
     "DotScorer",
+    "EncoderMethod",
     "Entry",
     "EpochContext",
     "Losses",

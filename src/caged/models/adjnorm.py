@@ -35,8 +35,8 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
-from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import DotScorer, Losses, Scorer, Vectors
+from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
@@ -90,8 +90,7 @@ def propagate_with_loops(weights: EdgeWeights, loops: Tables, tables: Tables, la
     return hidden
 
 
-class AdjNorm(Method[AdjNormConfig]):
-    encoder: LightGCNEncoder
+class AdjNorm(EncoderMethod[AdjNormConfig]):
     loops: Tables | None
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
@@ -101,9 +100,6 @@ class AdjNorm(Method[AdjNormConfig]):
             weights, self.loops = degree_weights(graph, self.config.r), None
         self.encoder = backbone(self.config, graph, generators, weights)
 
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
-
     def loss(self, batch: Batch) -> Losses:
         final = self._propagated(batch)
         penalised = final if self.config.l2_on == "propagated" else self.encoder.layer0
@@ -112,9 +108,6 @@ class AdjNorm(Method[AdjNormConfig]):
     def scorer(self) -> Scorer:
         with torch.no_grad():
             return DotScorer(self._propagated())
-
-    def state(self) -> State:
-        return State(self.encoder.state(), {})
 
     def _propagated(self, batch: Batch | None = None) -> Vectors:
         if self.loops is None:

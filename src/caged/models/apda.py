@@ -58,8 +58,8 @@ from caged.graph.edge_products import (
     make_edge_products,
 )
 from caged.models.apda_rows import source_rows
-from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import DotScorer, Losses, Scorer, Vectors
+from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
@@ -150,8 +150,7 @@ def keep(shape: tuple[int, ...], rate: float, generator: torch.Generator) -> Ten
 # ---------------------------------------------------------------- the method
 
 
-class APDA(Method[APDAConfig]):
-    encoder: LightGCNEncoder
+class APDA(EncoderMethod[APDAConfig]):
     factors: EdgeValues  # A~, or ones
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
@@ -170,18 +169,12 @@ class APDA(Method[APDAConfig]):
         self._noise = generators["noise"]
         self._dropout = generators["dropout"]
 
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
-
     def loss(self, batch: Batch) -> Losses:
         return bpr_with_l2(self.propagated(training=True), self.encoder.layer0, batch, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():
             return DotScorer(self.propagated(training=False))
-
-    def state(self) -> State:
-        return State(self.encoder.state(), {})
 
     def propagated(self, *, training: bool) -> Vectors:
         """E of users and items."""

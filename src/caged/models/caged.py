@@ -64,12 +64,8 @@ from caged.config import option
 from caged.errors import ConfigError, TrainingError
 from caged.graph import PRECISIONS, Batch, BipartiteGraph, EdgeWeights, degree_weights, uniform_layers
 from caged.models.base import (
-    DotScorer,
     EpochContext,
     Losses,
-    Method,
-    ParamGroup,
-    Scorer,
     Stage,
     State,
     Vectors,
@@ -78,7 +74,7 @@ from caged.models.caged_diagnostics import Phases, describe
 from caged.models.caged_estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
 from caged.models.caged_passes import Course, Passes, make_passes
 from caged.models.caged_sides import Side, rows_of, sides_of
-from caged.models.encoder import LightGCNEncoder
+from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
@@ -228,8 +224,7 @@ def blended(weights: Tensor, new: Tensor, eps: float) -> Tensor:
 # ---------------------------------------------------------------- the method
 
 
-class CAGED(Method[CAGEDConfig]):
-    encoder: LightGCNEncoder
+class CAGED(EncoderMethod[CAGEDConfig]):
     estimator: Estimator
     passes: Passes
 
@@ -268,15 +263,8 @@ class CAGED(Method[CAGEDConfig]):
         """The aggregation weights in force."""
         return self.encoder.weights
 
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
-
     def loss(self, batch: Batch) -> Losses:
         return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
-
-    def scorer(self) -> Scorer:
-        with torch.no_grad():
-            return DotScorer(self.encoder())
 
     def begin_epoch(self, ctx: EpochContext) -> None:
         self.estimator.check_precision()

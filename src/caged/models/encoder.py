@@ -1,4 +1,4 @@
-"""The LightGCN encoder: two trainable tables, propagated over the graph. Methods hold one; none inherits it."""
+"""The LightGCN encoder: two trainable tables, propagated over the graph; and what methods that hold one share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
-from caged.models.base import Vectors
+from caged.models.base import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.seeding import Generators
 
 
@@ -84,3 +84,22 @@ def gather(vectors: Vectors, batch: Batch) -> Triples:
 def scores(rows: Triples) -> tuple[Tensor, Tensor]:
     """s_ui and s_uj of a batch."""
     return (rows.users * rows.positives).sum(1), (rows.users * rows.negatives).sum(1)
+
+
+class EncoderMethod(Method[ConfigT]):
+    """A method with one encoder, which `prepare` makes: its tables are trained, stored and, propagated, recommend.
+
+    What is left to say is the loss; a method that keeps, trains or ranks by more than that overrides the rest.
+    """
+
+    encoder: LightGCNEncoder
+
+    def parameters(self, stage: Stage) -> list[ParamGroup]:
+        return [{"params": self.encoder.parameters}]
+
+    def scorer(self) -> Scorer:
+        with torch.no_grad():
+            return DotScorer(self.encoder())
+
+    def state(self) -> State:
+        return State(self.encoder.state(), {})

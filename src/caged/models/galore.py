@@ -53,8 +53,8 @@ from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights
 from caged.graph.item_edges import propagate_with_items
-from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import EpochContext, Losses, Stage, State, Vectors
+from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.galore_graph import DRAWS, AugmentedGraph
 from caged.models.lightgcn import LightGCNConfig, layer_weights
 from caged.models.losses import bpr_with_l2
@@ -156,8 +156,7 @@ def official_l2(final: Vectors, batch: Batch) -> Tensor:
     return norms
 
 
-class GALORE(Method[GALOREConfig]):
-    encoder: LightGCNEncoder
+class GALORE(EncoderMethod[GALOREConfig]):
     stage: str
     _given: Vectors | None = None
     _augmented: AugmentedGraph | None = None
@@ -205,9 +204,6 @@ class GALORE(Method[GALOREConfig]):
             )
         return self._augmented
 
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
-
     def begin_epoch(self, ctx: EpochContext) -> None:
         self._enter(ctx.stage)
         if self.stage == FINETUNE:
@@ -223,10 +219,6 @@ class GALORE(Method[GALOREConfig]):
             return losses
         ranking, penalty = losses.parts["bpr"], official_l2(final, batch)
         return Losses(ranking + self.config.l2 * penalty, {"bpr": ranking, "l2": penalty})
-
-    def scorer(self) -> Scorer:
-        with torch.no_grad():
-            return DotScorer(self.encoder())
 
     def capture_key(self) -> Hashable:
         return self.stage

@@ -39,8 +39,8 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, Sampler
-from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import EpochContext, Losses
+from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import weighted_bpr_with_l2
 from caged.seeding import Generators
@@ -86,8 +86,7 @@ def clipped(weights: Tensor, quantile: float) -> Tensor:
     return weights.clamp(max=tau)
 
 
-class IPS(Method[IPSConfig]):
-    encoder: LightGCNEncoder
+class IPS(EncoderMethod[IPSConfig]):
     weights: Tensor  # (N,) float32, normalised
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
@@ -98,9 +97,6 @@ class IPS(Method[IPSConfig]):
             self._clipped = self._clipped / self._clipped.max()
         self.weights = self._clipped.float()
         self._normalised_for: str | None = None
-
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
 
     def begin_epoch(self, ctx: EpochContext) -> None:
         if ctx.sampler is not None:
@@ -117,10 +113,3 @@ class IPS(Method[IPSConfig]):
         if self.config.ips_scheme == "sn_batch":
             importance = importance / (batch.weight @ importance)
         return weighted_bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, importance, self.config.l2)
-
-    def scorer(self) -> Scorer:
-        with torch.no_grad():
-            return DotScorer(self.encoder())
-
-    def state(self) -> State:
-        return State(self.encoder.state(), {})

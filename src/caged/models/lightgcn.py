@@ -24,12 +24,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, degree_weights
-from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import Losses
+from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
@@ -77,21 +75,9 @@ def backbone(
     )
 
 
-class LightGCN(Method[LightGCNConfig]):
-    encoder: LightGCNEncoder
-
+class LightGCN(EncoderMethod[LightGCNConfig]):
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         self.encoder = backbone(self.config, graph, generators)
 
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
-
     def loss(self, batch: Batch) -> Losses:
         return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
-
-    def scorer(self) -> Scorer:
-        with torch.no_grad():
-            return DotScorer(self.encoder())
-
-    def state(self) -> State:
-        return State(self.encoder.state(), {})

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from caged.graph import Batch, BipartiteGraph
-from caged.models.base import DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import Losses
+from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bce_with_l2
 from caged.seeding import Generators
@@ -27,21 +25,9 @@ class LightGCNBCEConfig(LightGCNConfig):
     """The options of LightGCN."""
 
 
-class LightGCNBCE(Method[LightGCNBCEConfig]):
-    encoder: LightGCNEncoder
-
+class LightGCNBCE(EncoderMethod[LightGCNBCEConfig]):
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         self.encoder = backbone(self.config, graph, generators)
 
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
-
     def loss(self, batch: Batch) -> Losses:
         return bce_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
-
-    def scorer(self) -> Scorer:
-        with torch.no_grad():
-            return DotScorer(self.encoder())
-
-    def state(self) -> State:
-        return State(self.encoder.state(), {})

@@ -38,8 +38,8 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph
-from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
-from caged.models.encoder import LightGCNEncoder
+from caged.models.base import EpochContext, Losses
+from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr, scores_with_l2, squared_correlation
 from caged.seeding import Generators
@@ -98,8 +98,7 @@ def watched(positive: Tensor, negative: Tensor, variant: str) -> Tensor:
     return torch.sigmoid(positive - negative) if variant == "samreg" else positive
 
 
-class Reg(Method[RegConfig]):
-    encoder: LightGCNEncoder
+class Reg(EncoderMethod[RegConfig]):
     popularity: Tensor  # (N,)
     strength: Tensor  # () gamma_reg or w, as far as the ramp has come; on the device, where a recorded step reads it
 
@@ -107,9 +106,6 @@ class Reg(Method[RegConfig]):
         self.encoder = backbone(self.config, graph, generators)
         self.popularity = popularity_of(graph.item_degrees, self.config.popularity)
         self.strength = torch.full((), self._full_strength, device=graph.device)
-
-    def parameters(self, stage: Stage) -> list[ParamGroup]:
-        return [{"params": self.encoder.parameters}]
 
     def begin_epoch(self, ctx: EpochContext) -> None:
         if self.config.ramp_epochs:
@@ -123,13 +119,6 @@ class Reg(Method[RegConfig]):
         base = ranking + self.config.l2 * penalty
         rest = (1.0 - self.strength) * base if self.config.reg_variant == "samreg" else base
         return Losses(rest + self.strength * rho2, {"bpr": ranking, "l2": penalty, "correlation": rho2})
-
-    def scorer(self) -> Scorer:
-        with torch.no_grad():
-            return DotScorer(self.encoder())
-
-    def state(self) -> State:
-        return State(self.encoder.state(), {})
 
     @property
     def _full_strength(self) -> float:
