@@ -182,6 +182,14 @@ def test_other_data_gives_another_run(log_csv: Path, rated_csv: Path, tmp_path: 
     assert observed(tmp_path / "one")["users"] != observed(tmp_path / "other")["users"]
 
 
+@pytest.mark.parametrize(("preset", "told"), [("advdrop_rescaled", True), ("movie", False)])
+def test_a_preset_without_a_word_for_the_method_is_told(
+    preset: str, told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    resolve("log.csv", "lightgcn", presets=[preset])
+    assert caplog.messages == [f"preset '{preset}' sets nothing for lightgcn: it changes nothing here"] * told
+
+
 def test_presets_in_order_then_protocol_then_set(released: Path, tmp_path: Path) -> None:
     """Later presets win over earlier ones, the protocol over presets, --set over everything."""
     (tmp_path / "mine.toml").write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,6 +17,8 @@ from caged.errors import ConfigError, unknown
 from caged.experiments.protocols import Protocol, check_split_options, protocol_named
 from caged.models import METHODS, entry
 from caged.training import TrainConfig
+
+log = logging.getLogger(__name__)
 
 SECTIONS = ("data", "method", "train", "eval")
 PRESET_SECTIONS = ("train", "backbone", "methods")
@@ -128,7 +131,10 @@ def resolve(
     method_entry = entry(method)
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for name in presets:
-        for section, chosen in read_preset(name, method).items():
+        preset = read_preset(name, method)
+        if not any(preset.values()):
+            log.warning("preset '%s' sets nothing for %s: it changes nothing here", name, method)
+        for section, chosen in preset.items():
             values[section].update(chosen)
     _apply_protocol(values, protocol_named(protocol), method_entry.config)
     values["data"].update({key: value for key, value in (data or {}).items() if value is not None})
