@@ -30,7 +30,7 @@ from caged.errors import RunError
 from caged.files import replacing
 from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models.lightgcn import LightGCN, LightGCNConfig
-from caged.optim import adam
+from caged.optimiser import adam
 from caged.seeding import Generators
 from caged.training import TrainConfig
 from caged.training.step import make_steps

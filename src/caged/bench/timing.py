@@ -11,7 +11,7 @@ from statistics import median
 
 import torch
 
-from caged.recording import Work, recorded
+from caged.cuda_graph import Work, recorded
 
 Measurement = Callable[[], float]  # does its work once and says how many seconds that took, or would take
 

@@ -28,7 +28,7 @@ from caged.models.advdrop import AdvDrop, AdvDropConfig
 from caged.models.base import EpochContext, Method
 from caged.models.galore import GALORE, GALOREConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
-from caged.optim import adam
+from caged.optimiser import adam
 from caged.seeding import Generators
 from caged.training.step import make_steps
 

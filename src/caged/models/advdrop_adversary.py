@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 
 from caged.graph import BipartiteGraph
 from caged.graph.edge_products import CpuProducts, EdgeProducts, EdgeValues, SparseProducts
-from caged.optim import adam_with_moments
+from caged.optimiser import adam_with_moments
 
 SMALLEST_NORM = 1e-12
 

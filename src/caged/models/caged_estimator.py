@@ -23,7 +23,7 @@ from torch import Generator, Tensor, nn
 
 from caged.errors import DeviceError
 from caged.models.caged_sides import Pairs
-from caged.optim import adam_with_moments
+from caged.optimiser import adam_with_moments
 
 AUTO_ON_CUDA = "bf16"  # what estimator_precision=auto is there; on CPU it is float32
 CHUNK = 2**13  # directed pairs scored at a time on CPU

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from caged.cuda_graph import Work, recorded
 from caged.graph import BipartiteGraph
 from caged.models.base import Vectors
 from caged.models.caged_estimator import Estimator, PairBatch, Terms, tf32
 from caged.models.caged_gradients import FlatNetwork, WrittenStep
 from caged.models.caged_sides import Pairs, Side, rows_of
-from caged.recording import Work, recorded
 
 
 class Course(NamedTuple):

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from caged.cuda_graph import Work, recorded
 from caged.graph import Batch, Epoch
 from caged.models.base import Method
-from caged.recording import Work, recorded
 from caged.seeding import Generators
 
 _NOTHING = object()  # the key of no recording

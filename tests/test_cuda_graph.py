@@ -16,11 +16,11 @@ import caged.models.advdrop
 import caged.models.caged_passes
 import caged.training.loop
 import caged.training.step
+from caged.cuda_graph import WARM_UP_RUNS, recorded
 from caged.graph import BipartiteGraph
 from caged.models import METHODS
 from caged.models.advdrop import AdvDrop, AdvDropConfig
 from caged.models.caged_passes import WrittenPasses
-from caged.recording import WARM_UP_RUNS, recorded
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
 from caged.training.step import PlainSteps, RecordedSteps
