@@ -17,7 +17,7 @@ from caged.graph import (
     propagate_transposed,
     uniform_layers,
 )
-from caged.graph.cpu import COLUMNS, CpuLayout, aggregate
+from caged.graph.kernels.cpu import COLUMNS, CpuLayout, aggregate
 from tests.graph.graphs import CORNERS, dense, dense_propagate, graph_of, random_graph, random_weights
 
 LAYER_WEIGHTS = {

@@ -35,10 +35,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from caged.graph.bipartite import INT32_MAX, BipartiteGraph
-from caged.graph.cpu import CpuOperator
-from caged.graph.cuda import PADDING
+from caged.graph.kernels.cpu import CpuOperator
+from caged.graph.kernels.cuda import PADDING
 from caged.graph.operators import chosen_backend
+from caged.graph.pattern import INT32_MAX, BipartiteGraph
 from caged.graph.tables import Tables
 
 # Edges x columns that masked messages take at a time: within the cache of a CPU, few launches on a GPU.
@@ -256,7 +256,7 @@ class SparseProducts:
         return nodes.to(self._table_type)
 
     def dots(self, left: Tensor, right: Tensor) -> Tensor:
-        from caged.graph.triton_edges import edge_dots
+        from caged.graph.kernels.triton_edges import edge_dots
 
         graph = self._graph
         of_items = right[graph.user_count :]
@@ -264,7 +264,7 @@ class SparseProducts:
         return out
 
     def sums(self, values: EdgeValues, nodes: Tensor) -> Tensor:
-        from caged.graph.triton_kernels import add_weighted_rows
+        from caged.graph.kernels.triton_products import add_weighted_rows
 
         graph = self._graph
         stacked = torch.cat((values.to_user, values.to_item.index_select(0, graph.by_item)))
@@ -302,7 +302,7 @@ class DenseProducts:
         self._set_tf32()
         matrix = left[: self._users] @ right[self._users :].T
         if matrix.is_cuda:
-            from caged.graph.triton_edges import read_cells
+            from caged.graph.kernels.triton_edges import read_cells
 
             out: Tensor = read_cells(matrix, self._cells)  # type: ignore[no-untyped-call]
             return out
@@ -330,7 +330,7 @@ class DenseProducts:
     def _matrix(self, which: int, values: Tensor) -> Tensor:
         matrix = self._matrices[which]
         if matrix.is_cuda:
-            from caged.graph.triton_edges import write_cells
+            from caged.graph.kernels.triton_edges import write_cells
 
             write_cells(matrix, self._cells, values.contiguous())  # type: ignore[no-untyped-call]
         else:

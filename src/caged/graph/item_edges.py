@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from caged.graph.bipartite import EdgeWeights
+from caged.graph.pattern import EdgeWeights
 from caged.graph.propagate import propagate
 from caged.graph.tables import Tables
 

@@ -18,7 +18,7 @@ from caged.errors import ConfigError, DeviceError, unknown
 from caged.graph.tables import Tables
 
 if TYPE_CHECKING:
-    from caged.graph.bipartite import BipartiteGraph
+    from caged.graph.pattern import BipartiteGraph
 
 BACKENDS = ("auto", "sparse", "dense")
 PRECISIONS = ("auto", "float32", "tf32", "bf16")
@@ -70,10 +70,10 @@ def check_engine(engine: Engine, device: torch.device) -> None:
 def make_operator(graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> Operator:
     check_engine(graph.engine, graph.device)
     if graph.device.type == "cpu":
-        from caged.graph.cpu import CpuOperator
+        from caged.graph.kernels.cpu import CpuOperator
 
         return CpuOperator(graph, to_user, to_item)
-    from caged.graph.cuda import DenseOperator, SparseOperator
+    from caged.graph.kernels.cuda import DenseOperator, SparseOperator
 
     if chosen_backend(graph) == "dense":
         return DenseOperator(graph, to_user, to_item, graph.engine.precision)

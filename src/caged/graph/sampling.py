@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from caged.errors import ConfigError, DataError, unknown
-from caged.graph.bipartite import BipartiteGraph
+from caged.graph.pattern import BipartiteGraph
 
 BITMAP_BYTES = 128 * 2**20  # most memory for one bit per user and item; beyond it every negative takes a search
 

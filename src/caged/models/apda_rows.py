@@ -69,7 +69,7 @@ class _SourceRows(torch.autograd.Function):
         noise: float,
         unit: bool,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        from caged.graph.triton_edges import source_rows as fused
+        from caged.graph.kernels.triton_edges import source_rows as fused
 
         ctx.save_for_backward(hidden, start, keep)
         ctx.fixed = {"rho": rho, "unit": unit, "epsilon": EPSILON}
@@ -81,7 +81,7 @@ class _SourceRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        from caged.graph.triton_edges import source_row_gradients
+        from caged.graph.kernels.triton_edges import source_row_gradients
 
         hidden, start, keep = ctx.saved_tensors
         given = [None if part is None else part.contiguous() for part in gradients]

@@ -168,7 +168,7 @@ class _BprWithL2(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, batch: Batch, ranking_weight: Tensor, *tables: Tensor) -> tuple[Tensor, Tensor]:
-        from caged.graph.triton_triples import bpr_parts
+        from caged.graph.kernels.triton_triples import bpr_parts
 
         ctx.batch, ctx.ranking_weight = batch, ranking_weight
         ctx.save_for_backward(*tables)
@@ -178,7 +178,7 @@ class _BprWithL2(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, ranking: Tensor, penalty: Tensor) -> tuple[Tensor | None, ...]:
-        from caged.graph.triton_triples import bpr_gradients
+        from caged.graph.kernels.triton_triples import bpr_gradients
 
         scales = (ranking, penalty)
         gradients = bpr_gradients(ctx.saved_tensors, ctx.batch, ctx.ranking_weight, *scales)  # type: ignore[no-untyped-call]
@@ -188,7 +188,7 @@ class _BprWithL2(torch.autograd.Function):
 class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, batch: Batch, *tensors: Tensor) -> tuple[Tensor, ...]:
-        from caged.graph.triton_triples import triple_scores
+        from caged.graph.kernels.triton_triples import triple_scores
 
         ctx.batch = batch
         ctx.save_for_backward(*tensors)
@@ -198,7 +198,7 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        from caged.graph.triton_triples import triple_gradients
+        from caged.graph.kernels.triton_triples import triple_gradients
 
         tables, heads = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
         return (None, *triple_gradients(tables, heads, ctx.batch, *slopes))  # type: ignore[no-untyped-call]

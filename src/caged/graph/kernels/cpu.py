@@ -31,7 +31,7 @@ from torch import Tensor
 from caged.graph.tables import Tables
 
 if TYPE_CHECKING:
-    from caged.graph.bipartite import BipartiteGraph
+    from caged.graph.pattern import BipartiteGraph
 
 # Measured on two cores with 1.25 MiB of second-level cache each; they decide speed, never results beyond rounding.
 COLUMNS = 64  # per block

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from caged.graph.bipartite import BipartiteGraph, EdgeWeights
+from caged.graph.pattern import BipartiteGraph, EdgeWeights
 
 
 def degree_weights(graph: BipartiteGraph, r: float = 0.5, dtype: torch.dtype = torch.float32) -> EdgeWeights:

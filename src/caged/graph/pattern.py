@@ -12,8 +12,8 @@ from torch import Tensor
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.errors import DataError
-from caged.graph.cpu import CpuLayout
-from caged.graph.cuda import SparseLayout
+from caged.graph.kernels.cpu import CpuLayout
+from caged.graph.kernels.cuda import SparseLayout
 from caged.graph.operators import Engine, make_operator
 
 DEFAULT_ENGINE = Engine()

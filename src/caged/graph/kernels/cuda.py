@@ -23,7 +23,7 @@ from torch import Tensor
 from caged.graph.tables import Tables
 
 if TYPE_CHECKING:
-    from caged.graph.bipartite import BipartiteGraph
+    from caged.graph.pattern import BipartiteGraph
 
 CHUNK = 64  # edges per program; measured on one H200: 512 is 1.1 to 1.7 times slower
 PADDING = 64  # rows and columns of dense matrices come in multiples of this, for aligned tensor-core tiles
@@ -172,7 +172,7 @@ def _products(
     rows: Tensor | None,
 ) -> Tensor:
     """base_scale * base[r] + table_scale * sum over the edges of row r of values[e] * table[sources[e]]."""
-    from caged.graph.triton_kernels import add_weighted_rows
+    from caged.graph.kernels.triton_products import add_weighted_rows
 
     out: Tensor = add_weighted_rows(  # type: ignore[no-untyped-call]
         base, base_scale, table, table_scale, values, layout, rows
