@@ -12,21 +12,21 @@ import weakref
 import pytest
 import torch
 
-import caged.models.advdrop
-import caged.models.caged_passes
+import caged.models.advdrop.method
+import caged.models.caged.passes
 import caged.training.loop
 import caged.training.step
 from caged.cuda_graph import WARM_UP_RUNS, recorded
 from caged.graph import BipartiteGraph
 from caged.models import METHODS
-from caged.models.advdrop import AdvDrop, AdvDropConfig
-from caged.models.caged_passes import WrittenPasses
+from caged.models.advdrop.method import AdvDrop, AdvDropConfig
+from caged.models.caged.passes import WrittenPasses
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
 from caged.training.step import PlainSteps, RecordedSteps
 from tests.graph.graphs import random_graph
+from tests.models.caged.test_passes import Trained
 from tests.models.logs import skewed
-from tests.models.test_caged_passes import Trained
 
 # ---------------------------------------------------------------- the order of things
 
@@ -154,7 +154,7 @@ def test_recording_the_adversary_leaves_no_trace(monkeypatch, rescale, recording
     for record in (False, True):
         method = AdvDrop(AdvDropConfig(embedding_size=8, rescale=rescale))
         method.prepare(random_graph(), Generators(1))
-        monkeypatch.setattr(caged.models.advdrop, "recorded", recording)
+        monkeypatch.setattr(caged.models.advdrop.method, "recorded", recording)
         method._record = record
         for _ in range(2):
             method._adversarial_phase(3)
@@ -166,7 +166,7 @@ def test_recording_the_adversary_leaves_no_trace(monkeypatch, rescale, recording
 
 @pytest.mark.parametrize("recording", [pretended, cannot])
 def test_recording_the_estimator_leaves_no_trace(monkeypatch, recording):
-    monkeypatch.setattr(caged.models.caged_passes, "recorded", recording)
+    monkeypatch.setattr(caged.models.caged.passes, "recorded", recording)
     one, other = Trained(WrittenPasses, record=True), Trained(WrittenPasses, record=False)
     for _ in range(2):
         assert one.run(2) == other.run(2)

@@ -11,8 +11,8 @@ from caged.bench.graphs import SHAPES, Shape, generated
 from caged.errors import RunError
 from caged.evaluation.topk import top_k
 from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
-from caged.models.base import DotScorer, Vectors
-from caged.models.caged_estimator import Network, elbo
+from caged.models.caged.estimator import Network, elbo
+from caged.models.contract import DotScorer, Vectors
 
 reference = clone.reference()
 LOG = generated(Shape(80, 60, 900))

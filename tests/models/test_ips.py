@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from caged.graph import SAMPLERS, BipartiteGraph, Sampler
-from caged.models.base import EpochContext, Vectors
+from caged.models.contract import EpochContext, Vectors
 from caged.models.ips import CLIPPED, IPS, IPSConfig, clipped, inverse_propensity
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2, weighted_bpr_with_l2

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
-from caged.models.base import Stage, Vectors
+from caged.models.contract import Stage, Vectors
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn import LightGCN, LightGCNConfig, layer_weights
 from caged.models.losses import bpr, bpr_with_l2, l2_rows

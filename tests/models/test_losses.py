@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from caged.graph import Batch
-from caged.models.base import Vectors
+from caged.models.contract import Vectors
 from caged.models.losses import bce, head_scores_with_l2, l2_rows, scores_with_l2
 from tests.graph.graphs import random_graph
 from tests.models.short_runs import padded, some_batch

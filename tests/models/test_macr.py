@@ -13,7 +13,7 @@ from caged.config import build
 from caged.data import carve_validation
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
-from caged.models.base import DotScorer, EpochContext, Vectors
+from caged.models.contract import DotScorer, EpochContext, Vectors
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
 from caged.models.losses import HeadScores, bce

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from caged.graph import BipartiteGraph, Sampler
-from caged.models.base import EpochContext
+from caged.models.contract import EpochContext
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import squared_correlation
 from caged.models.reg import Reg, RegConfig, popularity_of, watched

@@ -11,7 +11,7 @@ import torch
 from caged.errors import RunError, TrainingError
 from caged.graph import BipartiteGraph
 from caged.models import Losses, Method, Stage, State
-from caged.models.base import DotScorer, Vectors
+from caged.models.contract import DotScorer, Vectors
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
 from caged.training import EarlyStopping, Interrupted, Loop, TrainConfig

@@ -33,7 +33,7 @@ from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import Ranker
 from caged.graph import BipartiteGraph, Sampler, Tables, degree_weights, propagate, uniform_layers
 from caged.models import METHODS
-from caged.models.base import DotScorer, Vectors
+from caged.models.contract import DotScorer, Vectors
 from caged.seeding import Generators
 
 K = 20  # places of a list

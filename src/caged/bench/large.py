@@ -20,7 +20,7 @@ from caged.bench.memory import peak_memory
 from caged.bench.timing import seconds
 from caged.errors import RunError
 from caged.evaluation.topk import LEAST_USERS, Ranker
-from caged.models.base import DotScorer, Vectors
+from caged.models.contract import DotScorer, Vectors
 
 USERS = ITEMS = 1_000_000
 WIDTH = 64

@@ -24,9 +24,9 @@ from caged.bench.setting import (
 )
 from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models import METHODS
-from caged.models.advdrop import AdvDrop, AdvDropConfig
-from caged.models.base import EpochContext, Method
-from caged.models.galore import GALORE, GALOREConfig
+from caged.models.advdrop.method import AdvDrop, AdvDropConfig
+from caged.models.contract import EpochContext, Method
+from caged.models.galore.method import GALORE, GALOREConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.optimiser import adam
 from caged.seeding import Generators

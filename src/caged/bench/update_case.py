@@ -13,8 +13,8 @@ from caged.bench.clone import reference
 from caged.bench.graphs import Log, log_of
 from caged.bench.setting import BATCH, Prepared, Setting, with_gpu_peak
 from caged.graph import BipartiteGraph
-from caged.models.base import EpochContext
-from caged.models.caged import CAGED, CAGEDConfig
+from caged.models.caged.method import CAGED, CAGEDConfig
+from caged.models.contract import EpochContext
 from caged.seeding import Generators
 
 # Per edge and K^2, at three hidden layers: 46 weights, two directions, three products in training and one in scoring.

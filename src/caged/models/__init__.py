@@ -1,6 +1,6 @@
 """Methods: one file each, behind one contract and one registry."""
 
-from caged.models.base import (
+from caged.models.contract import (
     DotScorer,
     EpochContext,
     Losses,

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
-from caged.models.base import DotScorer, Losses, Scorer, Vectors
+from caged.models.contract import DotScorer, Losses, Scorer, Vectors
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2

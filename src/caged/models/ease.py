@@ -30,7 +30,7 @@ from torch import Tensor
 from caged.config import option
 from caged.errors import DeviceError
 from caged.graph import BipartiteGraph
-from caged.models.base import Method, Scorer, Stage, State
+from caged.models.contract import Method, Scorer, Stage, State
 from caged.models.item_item import HistoryScorer, check_memory, training_matrix
 from caged.seeding import Generators
 

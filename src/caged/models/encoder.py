@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
-from caged.models.base import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.seeding import Generators
 
 

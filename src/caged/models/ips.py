@@ -39,7 +39,7 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, Sampler
-from caged.models.base import EpochContext, Losses
+from caged.models.contract import EpochContext, Losses
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import weighted_bpr_with_l2

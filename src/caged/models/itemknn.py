@@ -43,7 +43,7 @@ from torch import Tensor
 from caged.config import option
 from caged.data.ids import Array
 from caged.graph import BipartiteGraph
-from caged.models.base import Method, Scorer, Stage, State
+from caged.models.contract import Method, Scorer, Stage, State
 from caged.models.item_item import HistoryScorer, check_memory, training_matrix
 from caged.seeding import Generators
 

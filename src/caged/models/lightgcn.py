@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, degree_weights
-from caged.models.base import Losses
+from caged.models.contract import Losses
 from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caged.graph import Batch, BipartiteGraph
-from caged.models.base import Losses
+from caged.models.contract import Losses
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bce_with_l2

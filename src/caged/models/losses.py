@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from caged.graph import Batch
-from caged.models.base import Losses, Vectors
+from caged.models.contract import Losses, Vectors
 from caged.models.encoder import gather, scores
 
 CORRELATION_EPSILON = 1e-8  # of a variance; far above the rounding noise of scores of order one

@@ -45,7 +45,7 @@ from torch import Tensor, nn
 from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph
-from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from caged.graph import BipartiteGraph
-from caged.models.base import DotScorer, Method, Scorer, Stage, State, Vectors
+from caged.models.contract import DotScorer, Method, Scorer, Stage, State, Vectors
 from caged.seeding import Generators
 
 

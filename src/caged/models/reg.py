@@ -38,7 +38,7 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph
-from caged.models.base import EpochContext, Losses
+from caged.models.contract import EpochContext, Losses
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr, scores_with_l2, squared_correlation

@@ -7,12 +7,12 @@ from typing import Any
 
 from caged.errors import ConfigError, unknown
 from caged.models.adjnorm import AdjNorm, AdjNormConfig
-from caged.models.advdrop import AdvDrop, AdvDropConfig
-from caged.models.apda import APDA, APDAConfig
-from caged.models.base import Method
-from caged.models.caged import CAGED, CAGEDConfig
+from caged.models.advdrop.method import AdvDrop, AdvDropConfig
+from caged.models.apda.method import APDA, APDAConfig
+from caged.models.caged.method import CAGED, CAGEDConfig
+from caged.models.contract import Method
 from caged.models.ease import EASE, EASEConfig
-from caged.models.galore import GALORE, GALOREConfig
+from caged.models.galore.method import GALORE, GALOREConfig
 from caged.models.ips import IPS, IPSConfig
 from caged.models.itemknn import ItemKNN, ItemKNNConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig

@@ -19,7 +19,7 @@ import torch
 from caged.config import option
 from caged.errors import ConfigError, TrainingError
 from caged.graph import BACKENDS, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
-from caged.models.base import EpochContext, Method, Metrics, Scorer, Stage, State
+from caged.models.contract import EpochContext, Method, Metrics, Scorer, Stage, State
 from caged.optimiser import adam
 from caged.seeding import Generators
 from caged.training import checkpoint as files

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from caged.cuda_graph import Work, recorded
 from caged.graph import Batch, Epoch
-from caged.models.base import Method
+from caged.models.contract import Method
 from caged.seeding import Generators
 
 _NOTHING = object()  # the key of no recording

@@ -66,8 +66,8 @@ from torch import Generator, Tensor
 from caged.config import option
 from caged.cuda_graph import Work, recorded
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
-from caged.models.advdrop_adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
-from caged.models.base import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.models.advdrop.adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
+from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
 from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, layer_weights
 from caged.models.losses import bpr_with_l2

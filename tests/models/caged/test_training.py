@@ -13,12 +13,12 @@ from caged.experiments.artefact import save_model
 from caged.files import json_ready
 from caged.graph import BipartiteGraph, degree_weights
 from caged.models import METHODS, State
-from caged.models.caged import CAGED, CAGEDConfig
+from caged.models.caged.method import CAGED, CAGEDConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
+from tests.models.caged.test_method import SMALL, Recorder, prepared, update, weights_of
 from tests.models.logs import skewed
-from tests.models.test_caged import SMALL, Recorder, prepared, update, weights_of
 
 CONFIG = TrainConfig(epochs=5, batch_size=64, learning_rate=0.01, patience=None, checkpoint_seconds=0)
 GRAPH = BipartiteGraph.from_interactions(skewed())
@@ -204,7 +204,7 @@ def test_replacing_the_weights_at_a_high_rate_ends_in_a_clear_error():
 
 def test_memory_of_scoring_does_not_grow_with_the_edges(monkeypatch):
     """The largest tensor that scoring makes per chunk has CHUNK rows, however many edges there are."""
-    import caged.models.caged_estimator as module
+    import caged.models.caged.estimator as module
 
     rows = []
     original = module.elbo

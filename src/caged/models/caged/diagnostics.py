@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from caged.models.caged_estimator import Scores
-from caged.models.caged_sides import Side
+from caged.models.caged.estimator import Scores
+from caged.models.caged.sides import Side
 
 QUANTILES = {"min": 0.0, "1%": 0.01, "25%": 0.25, "50%": 0.5, "75%": 0.75, "99%": 0.99, "max": 1.0}
 POWER_ITERATIONS = 30

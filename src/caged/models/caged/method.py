@@ -63,17 +63,17 @@ from torch import Tensor
 from caged.config import option
 from caged.errors import ConfigError, TrainingError
 from caged.graph import PRECISIONS, Batch, BipartiteGraph, EdgeWeights, degree_weights, uniform_layers
-from caged.models.base import (
+from caged.models.caged.diagnostics import Phases, describe
+from caged.models.caged.estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
+from caged.models.caged.passes import Course, Passes, make_passes
+from caged.models.caged.sides import Side, rows_of, sides_of
+from caged.models.contract import (
     EpochContext,
     Losses,
     Stage,
     State,
     Vectors,
 )
-from caged.models.caged_diagnostics import Phases, describe
-from caged.models.caged_estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
-from caged.models.caged_passes import Course, Passes, make_passes
-from caged.models.caged_sides import Side, rows_of, sides_of
 from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from caged.cuda_graph import Work, recorded
 from caged.graph import BipartiteGraph
-from caged.models.base import Vectors
-from caged.models.caged_estimator import Estimator, PairBatch, Terms, tf32
-from caged.models.caged_gradients import FlatNetwork, WrittenStep
-from caged.models.caged_sides import Pairs, Side, rows_of
+from caged.models.caged.estimator import Estimator, PairBatch, Terms, tf32
+from caged.models.caged.gradients import FlatNetwork, WrittenStep
+from caged.models.caged.sides import Pairs, Side, rows_of
+from caged.models.contract import Vectors
 
 
 class Course(NamedTuple):

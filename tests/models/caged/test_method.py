@@ -12,9 +12,9 @@ import torch
 from caged.errors import ConfigError, DeviceError, TrainingError
 from caged.evaluation.ranking import ndcg, ndcg_hits100
 from caged.graph import BipartiteGraph, Sampler, degree_weights
-from caged.models.base import EpochContext, Stage
-from caged.models.caged import CAGED, CAGEDConfig, blended, code_scale, controlled, new_weights
-from caged.models.caged_sides import sides_of
+from caged.models.caged.method import CAGED, CAGEDConfig, blended, code_scale, controlled, new_weights
+from caged.models.caged.sides import sides_of
+from caged.models.contract import EpochContext, Stage
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
@@ -146,7 +146,7 @@ def test_3_after_n_updates_the_weights_are_the_running_mean(form, monkeypatch):
         seen.append(new_weights(*arguments))
         return seen[-1]
 
-    monkeypatch.setattr("caged.models.caged.new_weights", spy)
+    monkeypatch.setattr("caged.models.caged.method.new_weights", spy)
     eps, count = 0.3, 4
     method = prepared(eps=eps, weight_form=form)
     base = weights_of(method)

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from caged.errors import DeviceError
-from caged.models.caged_sides import Pairs
+from caged.models.caged.sides import Pairs
 from caged.optimiser import adam_with_moments
 
 AUTO_ON_CUDA = "bf16"  # what estimator_precision=auto is there; on CPU it is float32

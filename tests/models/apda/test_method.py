@@ -13,8 +13,8 @@ from caged.errors import ConfigError
 from caged.experiments.spec import resolve
 from caged.graph import BipartiteGraph, degree_weights
 from caged.graph.edge_products import CpuProducts, EdgeValues
-from caged.models.apda import APDA, APDAConfig, adaptive_weight
-from caged.models.apda_rows import Sources, source_rows, unit_rows
+from caged.models.apda.method import APDA, APDAConfig, adaptive_weight
+from caged.models.apda.rows import Sources, source_rows, unit_rows
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
 from tests.graph.graphs import graph_of, random_graph

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from caged.models.caged_estimator import (
+from caged.models.caged.estimator import (
     LOG_VARIANCE_LIMIT,
     Network,
     Terms,

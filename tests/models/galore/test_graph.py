@@ -8,8 +8,7 @@ import torch
 
 from caged.data.popularity import ItemGroups
 from caged.graph import BipartiteGraph, degree_weights
-from caged.models import galore_graph
-from caged.models.galore_graph import (
+from caged.models.galore.graph import (
     Added,
     AugmentedGraph,
     candidate_heads,
@@ -22,6 +21,7 @@ from caged.models.galore_graph import (
     normalised,
     rarity,
 )
+from caged.models.galore import graph as galore_graph
 from caged.seeding import Generators
 from tests.graph.graphs import graph_of, random_graph
 from tests.models.logs import skewed

@@ -7,10 +7,9 @@ import math
 import pytest
 import torch
 
-import caged.models.caged_estimator as module
-from caged.models.base import Vectors
-from caged.models.caged_diagnostics import largest_singular_value, quantiles, rank_correlation
-from caged.models.caged_estimator import (
+import caged.models.caged.estimator as module
+from caged.models.caged.diagnostics import largest_singular_value, quantiles, rank_correlation
+from caged.models.caged.estimator import (
     Estimator,
     Network,
     PairBatch,
@@ -19,7 +18,8 @@ from caged.models.caged_estimator import (
     hidden_widths,
     kl_to_standard_normal,
 )
-from caged.models.caged_sides import Pairs, sides_of
+from caged.models.caged.sides import Pairs, sides_of
+from caged.models.contract import Vectors
 from tests.graph.graphs import dense, random_graph, random_weights
 
 K = 4

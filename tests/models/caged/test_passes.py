@@ -7,20 +7,20 @@ import dataclasses
 import pytest
 import torch
 
-import caged.models.caged_gradients as gradients
+import caged.models.caged.gradients as gradients
 from caged.errors import DeviceError
 from caged.graph import BipartiteGraph, Engine
-from caged.models.base import Vectors
-from caged.models.caged import CAGED, CAGEDConfig
-from caged.models.caged_estimator import Estimator, Network, Terms, chunk_size, power_sums
-from caged.models.caged_gradients import FlatNetwork
-from caged.models.caged_passes import Course, PlainPasses, WrittenPasses, make_passes
-from caged.models.caged_sides import sides_of
+from caged.models.caged.estimator import Estimator, Network, Terms, chunk_size, power_sums
+from caged.models.caged.gradients import FlatNetwork
+from caged.models.caged.method import CAGED, CAGEDConfig
+from caged.models.caged.passes import Course, PlainPasses, WrittenPasses, make_passes
+from caged.models.caged.sides import sides_of
+from caged.models.contract import Vectors
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
 from tests.graph.graphs import random_graph, random_weights
+from tests.models.caged.test_method import update
 from tests.models.logs import skewed
-from tests.models.test_caged import update
 
 K = 6
 EQUAL = Terms(1.0, 1.0)

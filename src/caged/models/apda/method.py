@@ -57,8 +57,8 @@ from caged.graph.edge_products import (
     adaptive_messages,
     make_edge_products,
 )
-from caged.models.apda_rows import source_rows
-from caged.models.base import DotScorer, Losses, Scorer, Vectors
+from caged.models.apda.rows import source_rows
+from caged.models.contract import DotScorer, Losses, Scorer, Vectors
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2

@@ -53,9 +53,9 @@ from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights
 from caged.graph.item_edges import propagate_with_items
-from caged.models.base import EpochContext, Losses, Stage, State, Vectors
+from caged.models.contract import EpochContext, Losses, Stage, State, Vectors
 from caged.models.encoder import EncoderMethod, LightGCNEncoder
-from caged.models.galore_graph import DRAWS, AugmentedGraph
+from caged.models.galore.graph import DRAWS, AugmentedGraph
 from caged.models.lightgcn import LightGCNConfig, layer_weights
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from caged.data import carve_validation
 from caged.evaluation.evaluate import make_validator
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Engine
-from caged.models.advdrop import AdvDrop, AdvDropConfig, Nodes
-from caged.models.base import EpochContext
+from caged.models.advdrop.method import AdvDrop, AdvDropConfig, Nodes
+from caged.models.contract import EpochContext
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
 from caged.training.checkpoint import load_checkpoint

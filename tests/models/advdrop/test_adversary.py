@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from caged.graph import Tables
-from caged.models.advdrop_adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
+from caged.models.advdrop.adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
 from tests.graph.graphs import CORNERS, graph_of, random_graph
 
 WIDTH, ATT_DIM = 6, 4

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from caged.graph import BipartiteGraph, EdgeWeights
-from caged.models.base import Vectors
+from caged.models.contract import Vectors
 
 
 class Pairs(NamedTuple):
