@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from caged.cli.data import getting
-from caged.data.datasets import DATASETS
+from caged.data.known.datasets import DATASETS
 from tests.cli.invoke import caged, contents
 from tests.conftest import write_log
-from tests.data.http_server import Site, serving
+from tests.data.known.http_server import Site, serving
+from tests.data.known.test_download import TEST, TRAIN, tiny, two_files
 from tests.data.realdata import needs_real_data, real_data
-from tests.data.test_download import TEST, TRAIN, tiny, two_files
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_get_from_a_server_that(name: str, root: Path, site: Site) -> None:
 
 
 def test_get_from_a_server_that_recovers(root: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caged.data.download.LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr("caged.data.known.download.LONGEST_PAUSE", 0.01)
     site.on("/train", site.status(500), site.stalled(TRAIN, 4), site.truncated(TRAIN, 4), site.whole(TRAIN))
     outcome = caged("data", "get", "tiny", "--timeout", "0.3")
     assert outcome.code == 0, outcome.err

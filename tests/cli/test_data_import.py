@@ -35,7 +35,7 @@ def test_columns_are_named_and_kept_and_wildcards_expanded(tmp_path: Path) -> No
     options = ["--user-column=reader", "--item-column=book", "--rating-column=stars", "--timestamp-column=when"]
     done = caged("data", "import", "day-*.csv", "-o", "out", *options, "--keep", "source", cwd=tmp_path)
     assert done.code == 0, done.err
-    from caged.data.canonical import read_canonical
+    from caged.data.readers.canonical import read_canonical
 
     assert read_canonical(tmp_path / "out").to_arrow().to_pylist() == [
         {"user_id": "ann", "item_id": "x", "rating": 4.0, "timestamp": 7, "source": "explore"},

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from caged.data import Columns, load
-from caged.data.datasets import DATASETS
+from caged.data.known.datasets import DATASETS
 from caged.errors import DataError
 
 

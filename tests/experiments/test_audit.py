@@ -11,8 +11,8 @@ import pytest
 
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.split_folder import write_split
-from caged.data.splits import Split
+from caged.data.splits.folder import write_split
+from caged.data.splits.kinds import Split
 from caged.errors import ConfigError, DataError, RunError
 from caged.evaluation import measure as measuring
 from caged.evaluation.evaluate import Evaluation

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from caged.data.data_folder import data_folder
-from caged.data.datasets import DATASETS
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
+from caged.data.known.datasets import DATASETS
+from caged.data.known.folder import data_folder
 from caged.data.source import load
 from caged.errors import CagedError
 from caged.seeding import numpy_generator

@@ -12,8 +12,8 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.config import build
-from caged.data.columns import Columns
 from caged.data.folders import refuse_filled_folder
+from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
 from caged.experiments.audit import audit_lists
 from caged.experiments.audit_result import AuditResult

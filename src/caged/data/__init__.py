@@ -1,12 +1,11 @@
 """Interactions, their identifiers, readers and splits."""
 
-from caged.data.columns import Columns
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.marked import validate_on
-from caged.data.readers import read_frame, read_log, validate_log
+from caged.data.readers.columns import Columns
+from caged.data.readers.files import read_frame, read_log, validate_log
 from caged.data.source import Source, load
-from caged.data.splits import (
+from caged.data.splits.kinds import (
     KINDS,
     Development,
     Split,
@@ -18,6 +17,7 @@ from caged.data.splits import (
     split_by_time,
     split_log,
 )
+from caged.data.splits.marked import validate_on
 
 __all__ = [
     "KINDS",

@@ -125,22 +125,22 @@ class Interactions:
 
     @classmethod
     def read(cls, path: str | Path, **options: Any) -> Interactions:
-        """Read one log file; see `caged.data.readers.read_log` for formats and options."""
-        from caged.data.readers import read_log
+        """Read one log file; see `caged.data.readers.files.read_log` for formats and options."""
+        from caged.data.readers.files import read_log
 
         return read_log(Path(path), **options)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> Interactions:
         """From any frame that speaks the Arrow C stream interface: pandas, polars, pyarrow, DuckDB, ..."""
-        from caged.data.readers import read_frame
+        from caged.data.readers.files import read_frame
 
         return read_frame(frame, **options)
 
     @classmethod
     def from_csr(cls, matrix: Any, user_ids: Any = None, item_ids: Any = None) -> Interactions:
-        """From a sparse matrix of scipy, users by items; see `caged.data.sparse.from_csr`."""
-        from caged.data.sparse import from_csr
+        """From a sparse matrix of scipy, users by items; see `caged.data.readers.sparse.from_csr`."""
+        from caged.data.readers.sparse import from_csr
 
         return from_csr(matrix, user_ids, item_ids)
 

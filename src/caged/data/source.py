@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from caged.data.canonical import is_canonical
-from caged.data.columns import Columns
-from caged.data.data_folder import dataset_in, dataset_named, folder_of
-from caged.data.dataset_row import Dataset
-from caged.data.datasets import DATASETS
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.layouts import find_file, suffix_decides
-from caged.data.readers import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
-from caged.data.textformats import parse_lightgcn, read_lightgcn
+from caged.data.known.dataset import Dataset
+from caged.data.known.datasets import DATASETS
+from caged.data.known.folder import dataset_in, dataset_named, folder_of
+from caged.data.known.layouts import find_file, suffix_decides
+from caged.data.readers.canonical import is_canonical
+from caged.data.readers.columns import Columns
+from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
+from caged.data.readers.text import parse_lightgcn, read_lightgcn
 from caged.errors import DataError, unknown
 
 Catalogue = Literal["occurring", "max_id"]

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from caged.data.batches import TABLE_ROWS, is_text_table, tables_of
-from caged.data.columns import Column, Columns, ids_of, integers_where_all, ranks_of, scores_of
 from caged.data.ids import Array, IdMap, is_text
-from caged.data.readers import arrow_table, reader_for, suffix_of
+from caged.data.readers.batches import TABLE_ROWS, is_text_table, tables_of
+from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, ranks_of, scores_of
+from caged.data.readers.files import arrow_table, reader_for, suffix_of
 from caged.errors import DataError, suggestion
 from caged.evaluation.parallel import ahead
 from caged.evaluation.row_lookup import RowLookup

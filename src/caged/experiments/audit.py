@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from caged.data.columns import Columns
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS
-from caged.data.readers import DEFAULT_COLUMNS
-from caged.data.splits import Split
+from caged.data.readers.columns import Columns
+from caged.data.readers.files import DEFAULT_COLUMNS
+from caged.data.splits.kinds import Split
 from caged.errors import ConfigError, DataError, unknown
 from caged.evaluation.evaluate import Evaluation
 from caged.evaluation.foreign import Recommendations, Scan, scan

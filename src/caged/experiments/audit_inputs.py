@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from caged.data.canonical import is_canonical
-from caged.data.columns import Column, Columns, ids_of, integers_where_all
-from caged.data.datasets import DATASETS
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.readers import (
+from caged.data.known.datasets import DATASETS
+from caged.data.readers.canonical import is_canonical
+from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all
+from caged.data.readers.files import (
     DEFAULT_COLUMNS,
     arrow_table,
     opened_parquet,
@@ -24,9 +24,9 @@ from caged.data.readers import (
     reader_for,
     suffix_of,
 )
+from caged.data.readers.text import csv_options, header_hint, header_of, read_text
 from caged.data.source import Source, load
-from caged.data.splits import Split
-from caged.data.textformats import csv_options, header_hint, header_of, read_text
+from caged.data.splits.kinds import Split
 from caged.errors import DataError
 
 Log = Any  # a path, the name of a dataset, a frame, Interactions, Split or Source

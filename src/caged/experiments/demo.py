@@ -17,9 +17,7 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
-from caged.data.marked import validate_on
-from caged.data.popularity import BUCKETS, ItemGroups
-from caged.data.simulate import (
+from caged.data.market.simulate import (
     Market,
     MarketConfig,
     best_true_preference_at_k,
@@ -27,7 +25,9 @@ from caged.data.simulate import (
     simulate,
     true_preference_at_k,
 )
-from caged.data.splits import Split, carve_validation
+from caged.data.popularity import BUCKETS, ItemGroups
+from caged.data.splits.kinds import Split, carve_validation
+from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.significance import paired_interval
 from caged.experiments.audit import audit_evaluation

@@ -8,6 +8,7 @@ import torch
 
 from caged.data.popularity import ItemGroups
 from caged.graph import BipartiteGraph, degree_weights
+from caged.models.galore import graph as galore_graph
 from caged.models.galore.graph import (
     Added,
     AugmentedGraph,
@@ -21,7 +22,6 @@ from caged.models.galore.graph import (
     normalised,
     rarity,
 )
-from caged.models.galore import graph as galore_graph
 from caged.seeding import Generators
 from tests.graph.graphs import graph_of, random_graph
 from tests.models.logs import skewed

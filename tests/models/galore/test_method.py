@@ -15,9 +15,9 @@ from caged.evaluation.evaluate import make_validator
 from caged.experiments.spec import resolve
 from caged.graph import Batch, BipartiteGraph, Engine
 from caged.models.contract import EpochContext, Vectors
+from caged.models.galore import method as galore
 from caged.models.galore.graph import AugmentedGraph
 from caged.models.galore.method import GALORE, GALOREConfig, mixed_bpr_with_l2, official_l2, pooling
-from caged.models.galore import method as galore
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators

@@ -1,4 +1,4 @@
-"""The parts of the built-in market; `caged.data.simulate` is the door.
+"""The parts of the built-in market; `caged.data.market.simulate` is the door.
 
 config    the parameters and why they have their values
 world     what users truly like, drawn once

@@ -1,0 +1,313 @@
+"""Import of a log of any size into the canonical folder (see `caged.data.readers.canonical`), within bounded memory.
+
+Memory holds the identifiers and one table of a few million rows; everything else is on disk:
+
+1. read the files table by table, check every column, number the identifiers in order of appearance, spool;
+2. sort the identifiers, which gives the rows, and deal the spool into buckets of neighbouring users;
+3. sort every bucket by (user, item), keep the latest row of every pair, append it to the result.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib
+import io
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+from caged._version import __version__
+from caged.data.folders import new_folder, refuse_filled_folder
+from caged.data.ids import Array, is_text
+from caged.data.importing.encoding import IdEncoder, Numbering
+from caged.data.readers.batches import is_text_table, tables_of
+from caged.data.readers.canonical import FORMAT, INTERACTIONS, ITEMS, MANIFEST, OWN_COLUMNS, USERS
+from caged.data.readers.columns import Column, Columns, ids_of, is_number, ratings_of, timestamps_of
+from caged.data.readers.files import check_counts, reader_for
+from caged.errors import CagedError, DataError
+from caged.files import write_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BUCKET_BYTES = 256 << 20  # of the spool; sorting needs a few times as much
+MOST_BUCKETS = 256  # files that are open at once
+HASHED_ROWS = 1 << 20
+ROW_GROUP = 1 << 20
+FAST = ipc.IpcWriteOptions(compression="lz4")
+
+
+def import_log(logs: Iterable[str | Path], out: str | Path, *, columns: Columns | None = None) -> dict[str, Any]:
+    """Import one or several files (names may hold wildcards) as one log into the new folder `out`.
+
+    Read back, the result equals what `read_log` makes of the same rows in one file. Returns the manifest.
+    """
+    _polars()
+    columns = columns or Columns()
+    _check_kept(columns)
+    paths = _files(logs)
+    refuse_filled_folder(Path(out))
+    with new_folder(Path(out)) as folder:
+        work = folder / "work"
+        work.mkdir()
+        spool = _Spool(work / "spool.arrow")
+        sources = [spool.add(path, columns) for path in paths]
+        spool.close()
+        where = ", ".join(map(str, paths[:3])) + (", ..." if len(paths) > 3 else "")
+        users, items = spool.users.numbering(where), spool.items.numbering(where)
+        check_counts(len(users.ids), len(items.ids), where)
+        buckets = _deal(spool, users, items, work)
+        written = _write_sorted(buckets, users, items, folder / INTERACTIONS)
+        shutil.rmtree(work)
+        _write_ids(folder / USERS, "user", users)
+        _write_ids(folder / ITEMS, "item", items)
+        manifest = {
+            "format": FORMAT,
+            "caged": __version__,
+            **written,
+            "users": len(users.ids),
+            "items": len(items.ids),
+            "id_types": {"user_id": str(users.ids.values.type), "item_id": str(items.ids.values.type)},
+            "merged_duplicates": spool.rows - written["interactions"],
+            "sources": sources,
+        }
+        write_json(folder / MANIFEST, manifest)
+    return manifest
+
+
+def _polars() -> Any:
+    try:
+        return importlib.import_module("polars")
+    except ImportError as error:
+        raise CagedError(
+            "importing a log needs the package polars, which is not installed; "
+            "install it with: pip install 'caged[data]'"
+        ) from error
+
+
+def _check_kept(columns: Columns) -> None:
+    for name in columns.keep:
+        if name in OWN_COLUMNS:
+            raise DataError(f"column '{name}' cannot be kept under that name, which means something else in the result")
+
+
+def _files(logs: Iterable[str | Path]) -> list[Path]:
+    """The files that are meant, in the order given; wildcards in sorted order."""
+    paths: list[Path] = []
+    for log in logs:
+        if Path(log).exists() or not glob.has_magic(str(log)):
+            paths.append(Path(log))
+            continue
+        matching = sorted(glob.glob(str(log), recursive=True))  # noqa: PTH207 (absolute patterns too)
+        if not matching:
+            raise DataError(f"no file matches {log}; check the pattern")
+        paths += map(Path, matching)
+    if not paths:
+        raise DataError("no log is given; name at least one file")
+    seen: set[Path] = set()
+    for path in paths:
+        reader_for(path)
+        if path.resolve() in seen:
+            raise DataError(f"{path} is given twice; name every file once")
+        seen.add(path.resolve())
+    return paths
+
+
+# ---------------------------------------------------------------- 1: read, check, spool
+
+
+class _Spool:
+    """The checked rows of all files in their order, identifiers as codes, on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.users, self.items = IdEncoder("user"), IdEncoder("item")
+        self.rows = self.bytes = 0
+        self.schema: pa.Schema | None = None
+        self._writer: Any = None
+
+    def add(self, path: Path, columns: Columns) -> dict[str, Any]:
+        """Append one file; what the manifest says about it."""
+        rows = 0
+        dates = _OneKindOfTimestamp(columns.timestamp, str(path))
+        self.users.name, self.items.name = columns.user, columns.item
+        for table in tables_of(path, columns):
+            self._append(_checked(table, columns, path, rows, dates), path)
+            rows += table.num_rows
+        return {"file": str(path), "bytes": path.stat().st_size, "rows": rows}
+
+    def _append(self, table: pa.Table, path: Path) -> None:
+        untyped = is_text_table(path)
+        for name, encoder in (("user", self.users), ("item", self.items)):
+            codes = encoder.encode(table[name].combine_chunks(), untyped=untyped)
+            table = table.set_column(table.column_names.index(name), name, pa.array(codes))
+        if self.schema is None:
+            self.schema = table.schema
+            self._writer = ipc.new_file(str(self.path), table.schema, options=FAST)
+        elif table.schema != self.schema:
+            raise DataError(
+                f"{path} has the columns {_described(table.schema)}, the files before it {_described(self.schema)}; "
+                f"all files of one log need the same"
+            )
+        self._writer.write_table(table)
+        self.rows += table.num_rows
+        self.bytes += table.nbytes
+
+    def close(self) -> None:
+        if self._writer is None:
+            raise DataError("the log holds no interactions; it needs at least one row below its header")
+        self._writer.close()
+
+    def tables(self) -> Iterator[pa.Table]:
+        with ipc.open_file(pa.OSFile(str(self.path))) as file:
+            for position in range(file.num_record_batches):
+                yield pa.Table.from_batches([file.get_batch(position)])
+
+
+class _OneKindOfTimestamp:
+    """Text timestamps are either numbers or dates, all through a file, as if it were read at once."""
+
+    def __init__(self, name: str, where: str) -> None:
+        self.name, self.where = name, where
+        self._numbers: bool | None = None
+
+    def __call__(self, column: Column) -> Array:
+        if column.is_text:
+            numbers = is_number(column.values[:1])
+            if self._numbers not in (None, numbers):
+                raise column.error(0, "is {}, not a timestamp in the form of the other rows,", "repair these rows")
+            self._numbers = numbers
+        return timestamps_of(column)
+
+
+def _checked(
+    table: pa.Table, columns: Columns, path: Path, rows_before: int, timestamps: _OneKindOfTimestamp
+) -> pa.Table:
+    """The columns of the result, in its names and types, but with external identifiers."""
+
+    def column(name: str) -> Column:
+        return Column(table[name], name, str(path), rows_before=rows_before)
+
+    values = {"user": ids_of(column(columns.user)), "item": ids_of(column(columns.item))}
+    if columns.rating in table.column_names:
+        values["rating"] = pa.array(ratings_of(column(columns.rating)))
+    if columns.timestamp in table.column_names:
+        values["timestamp"] = pa.array(timestamps(column(columns.timestamp)))
+    return pa.table({**values, **{name: _kept(column(name)) for name in columns.keep}})
+
+
+def _kept(column: Column) -> pa.Array:
+    kind = column.values.type
+    if not (pa.types.is_primitive(kind) or is_text(kind)):
+        raise column.wrong_type("numbers, booleans, dates and strings")
+    return column.values
+
+
+def _described(schema: pa.Schema) -> str:
+    return ", ".join(field.name if field.name in OWN_COLUMNS else f"{field.name} ({field.type})" for field in schema)
+
+
+# ---------------------------------------------------------------- 2: rows and buckets
+
+
+def _deal(spool: _Spool, users: Numbering, items: Numbering, work: Path) -> list[Path]:
+    """The spool in row numbers, dealt into files of neighbouring users that each fit in memory several times."""
+    count = min(MOST_BUCKETS, 1 + spool.bytes // BUCKET_BYTES)
+    log_rows_before = np.cumsum(users.log_rows) - users.log_rows
+    bucket_of = (log_rows_before * count // spool.rows).astype(np.uint8)  # a byte sorts fastest; MOST_BUCKETS fits
+    paths = [work / f"bucket-{bucket}.arrow" for bucket in range(count)]
+    with ExitStack() as stack:
+        writers = [stack.enter_context(ipc.new_file(str(path), spool.schema, options=FAST)) for path in paths]
+        for table in spool.tables():
+            numbered = _numbered(table, users, items)
+            buckets = bucket_of[numbered["user"].to_numpy()]
+            if count > 1:
+                order = np.argsort(buckets, kind="stable")
+                numbered, buckets = numbered.take(pa.array(order)), buckets[order]
+            bounds = np.searchsorted(buckets, np.arange(count + 1))
+            for writer, start, end in zip(writers, bounds[:-1], bounds[1:], strict=True):
+                if end > start:
+                    writer.write_table(numbered.slice(start, end - start))
+    spool.path.unlink()
+    return paths
+
+
+def _numbered(table: pa.Table, users: Numbering, items: Numbering) -> pa.Table:
+    for name, numbering in (("user", users), ("item", items)):
+        rows = numbering.row_of_code[table[name].to_numpy()]
+        table = table.set_column(table.column_names.index(name), name, pa.array(rows))
+    return table
+
+
+# ---------------------------------------------------------------- 3: sort, merge, write
+
+
+def _write_sorted(buckets: Sequence[Path], users: Numbering, items: Numbering, path: Path) -> dict[str, Any]:
+    """Write the pairs; their number, columns and fingerprint."""
+    fingerprint = _Fingerprint(users, items)
+    count = 0
+    with ipc.open_file(pa.OSFile(str(buckets[0]))) as first:
+        schema = first.schema
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for bucket in buckets:
+            with ipc.open_file(pa.OSFile(str(bucket))) as file:
+                table = file.read_all().combine_chunks()
+            bucket.unlink()
+            pairs = table.take(pa.array(_latest_of_pairs(table, len(items.ids))))
+            del table
+            writer.write_table(pairs, row_group_size=ROW_GROUP)
+            fingerprint.update(pairs)
+            count += pairs.num_rows
+    return {"interactions": count, "columns": schema.names, "fingerprint": fingerprint.hexdigest()}
+
+
+def _latest_of_pairs(table: pa.Table, item_count: int) -> Array:
+    """Positions of the distinct pairs in (user, item) order; of a pair the largest timestamp, then the last row."""
+    pl = _polars()
+    key = table["user"].to_numpy().astype(np.int64) * item_count + table["item"].to_numpy()
+    by_key = pl.DataFrame({"key": key}).with_row_index("position").sort("key", maintain_order=True)
+    position, key = by_key["position"].to_numpy().astype(np.int64), by_key["key"].to_numpy()
+    last_of_pair = np.ones(len(key), dtype=bool)
+    last_of_pair[:-1] = key[1:] != key[:-1]
+    if "timestamp" in table.column_names and not last_of_pair.all():
+        # Duplicates are few: only their timestamps are looked at, each pair within its own places.
+        repeated = np.flatnonzero(~last_of_pair | ~np.concatenate(([True], last_of_pair[:-1])))
+        timestamp = table["timestamp"].to_numpy()[position[repeated]]
+        position[repeated] = position[repeated[np.lexsort((timestamp, key[repeated]))]]
+    return np.asarray(position[last_of_pair])
+
+
+class _Fingerprint:
+    """`Interactions.fingerprint` of pairs that come in order, a table at a time."""
+
+    def __init__(self, users: Numbering, items: Numbering) -> None:
+        polars = _polars()
+        self._frame = polars.DataFrame
+        self._ids: dict[str, pl.Series] = {
+            "user": polars.from_arrow(users.ids.values),
+            "item": polars.from_arrow(items.ids.values),
+        }
+        self._digest = hashlib.sha256()
+
+    def update(self, pairs: pa.Table) -> None:
+        for start in range(0, pairs.num_rows, HASHED_ROWS):
+            block = pairs.slice(start, HASHED_ROWS)
+            external = {name: ids.gather(block[name].to_numpy()) for name, ids in self._ids.items()}
+            text = io.BytesIO()
+            self._frame(external).write_csv(text, include_header=False, separator="\t", quote_style="never")
+            self._digest.update(text.getbuffer())
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _write_ids(path: Path, kind: str, numbering: Numbering) -> None:
+    rows = np.arange(len(numbering.ids), dtype=np.int32)
+    parquet.write_table(pa.table({kind: rows, f"{kind}_id": numbering.ids.values}), path, compression="zstd")

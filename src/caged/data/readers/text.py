@@ -1,0 +1,194 @@
+"""Readers of text: CSV, TSV and the LightGCN format, plain or gzipped."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from caged.data.ids import Array
+from caged.data.readers.columns import Column, Columns, integers_where_all
+from caged.data.readers.text_stream import text_chunks
+from caged.errors import DataError
+
+if TYPE_CHECKING:
+    from _csv import Reader as CsvReader
+
+LARGEST_ROW = 2**31 - 1
+LONGEST_NUMBER = 18  # digits that certainly fit int64
+CSV_BLOCK = 1 << 24  # bytes; a record, quoted line breaks included, must fit
+
+
+def read_text(path: Path) -> bytes:
+    """The whole file, decompressed if it ends in .gz, checked to be UTF-8 text, without a byte order mark."""
+    content = b"".join(text_chunks(path))
+    reject_empty(path, content)
+    return content
+
+
+def reject_empty(path: Path, content: bytes) -> None:
+    if not content or content.isspace():
+        raise DataError(f"{path} is empty; a log needs at least one interaction")
+
+
+# ---------------------------------------------------------------- tables
+
+
+def read_csv(path: Path, columns: Columns) -> pa.Table:
+    return _read_delimited(path, columns, ",")
+
+
+def read_tsv(path: Path, columns: Columns) -> pa.Table:
+    return _read_delimited(path, columns, "\t")
+
+
+def _read_delimited(path: Path, columns: Columns, delimiter: str) -> pa.Table:
+    return parse_table(path, read_text(path), columns, delimiter)
+
+
+def parse_table(path: Path, content: bytes, columns: Columns, delimiter: str) -> pa.Table:
+    """The wanted columns as text; identifiers as integers where a whole column is made of them."""
+    from pyarrow import csv as arrow_csv
+
+    header = header_of(path, content, delimiter)
+    names = columns.find(header, str(path), hint=header_hint(header))
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(content), **csv_options(names, delimiter, newlines_in_values=b'"' in content)
+        )
+    except pa.ArrowException as error:
+        raise DataError(_malformed(path, content, delimiter, len(header), error)) from error
+    for name in (columns.user, columns.item):
+        column = Column(table[name], name, str(path))
+        table = table.set_column(table.column_names.index(name), name, integers_where_all(column))
+    return table
+
+
+def csv_options(names: list[str], delimiter: str, *, newlines_in_values: bool) -> dict[str, Any]:
+    """How Arrow is to read the columns `names` of a delimited table: as text, nothing taken for null."""
+    from pyarrow import csv as arrow_csv
+
+    return {
+        "read_options": arrow_csv.ReadOptions(block_size=CSV_BLOCK),
+        "parse_options": arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines_in_values),
+        "convert_options": arrow_csv.ConvertOptions(
+            include_columns=names,
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,  # 'NA' and 'null' are identifiers like any other
+        ),
+    }
+
+
+def _records(content: bytes, delimiter: str) -> CsvReader:
+    # The beginning of a longer file may end within a character, hence "replace".
+    return csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8", "replace", newline=""), delimiter=delimiter)
+
+
+def header_of(path: Path, content: bytes, delimiter: str) -> list[str]:
+    try:
+        return next(record for record in _records(content, delimiter) if record)
+    except csv.Error as error:
+        raise DataError(f"{path} has no readable header line ({error}); is it a CSV or TSV file?") from error
+
+
+def header_hint(header: list[str]) -> str:
+    if any(re.fullmatch(r"\s*-?[0-9]+(\.[0-9]*)?\s*", name) for name in header):
+        return "; the first line looks like data: a header line such as user_id,item_id is missing, add it"
+    if len(header) == 1 and re.search(r"[,;|\t]", header[0]):
+        return "; this is a single column: separate a .csv file by commas and a .tsv file by tabs"
+    return ""
+
+
+def _malformed(path: Path, content: bytes, delimiter: str, expected: int, error: Exception) -> str:
+    """The sentence for a file that Arrow refused; the slow pass that finds the line runs only here."""
+    start = 1
+    records = _records(content, delimiter)
+    try:
+        for record in records:
+            if record and len(record) != expected:
+                return (
+                    f"{path}, line {start}: {len(record)} fields, expected {expected} as in the header; "
+                    f"repair the line, or quote fields that hold the separator"
+                )
+            start = records.line_num + 1
+    except csv.Error:
+        pass
+    return f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); is a quote left open?"
+
+
+# ---------------------------------------------------------------- LightGCN text
+
+
+class UserLines(NamedTuple):
+    """Pairs in file order, and the largest user of any line, since a line may list no items."""
+
+    users: Array  # int64 (E,)
+    items: Array  # int64 (E,)
+    largest_user: int
+
+
+def read_lightgcn(path: Path, columns: Columns) -> pa.Table:
+    if columns != Columns():
+        raise DataError(
+            f"{path} is LightGCN text (`user item item ...` per line) and has no named columns; "
+            f"leave the column options out, or use .csv, .tsv or .parquet"
+        )
+    lines = parse_lightgcn(path)
+    return pa.table({columns.user: lines.users, columns.item: lines.items})
+
+
+def parse_lightgcn(path: Path) -> UserLines:
+    """`user item item ...` per line: row numbers from 0; lines without items and repeated users are fine."""
+    content = read_text(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    data = np.frombuffer(content, dtype=np.uint8)
+    is_digit = data - np.uint8(ord("0")) < 10  # wraps around below "0"
+    is_break = data == ord("\n")
+    foreign = ~(is_digit | is_break | (data == ord(" ")) | (data == ord("\t")))
+    if foreign.any():
+        raise _bad_token(path, content, int(foreign.argmax()))
+
+    edges = np.flatnonzero(np.diff(is_digit, prepend=False, append=False))
+    starts, ends = edges[::2], edges[1::2]
+    values = _numbers(data, starts, ends)
+    if values.max() > LARGEST_ROW:
+        raise _bad_token(path, content, int(starts[values.argmax()]))
+
+    line = np.searchsorted(np.flatnonzero(is_break), starts)
+    is_user = np.diff(line, prepend=-1) > 0
+    if is_user.all():
+        raise DataError(f"{path} holds no interactions: none of its users has an item; is it the right file?")
+    owner = values[is_user][np.cumsum(is_user) - 1]
+    return UserLines(owner[~is_user], values[~is_user], int(values[is_user].max()))
+
+
+def _numbers(data: Array, starts: Array, ends: Array) -> Array:
+    """The decimal numbers in data[starts:ends], one digit position of all of them at a time."""
+    lengths = ends - starts
+    values = np.zeros(len(starts), dtype=np.int64)
+    for position in range(min(int(lengths.max()), LONGEST_NUMBER)):
+        longer = np.flatnonzero(lengths > position)
+        values[longer] = values[longer] * 10 + (data[starts[longer] + position] - ord("0"))
+    values[lengths > LONGEST_NUMBER] = np.iinfo(np.int64).max
+    return values
+
+
+def _bad_token(path: Path, content: bytes, position: int) -> DataError:
+    line = content.count(b"\n", 0, position) + 1
+    before = re.search(rb"\S*\Z", content[max(0, position - 40) : position])
+    after = re.match(rb"\S*", content[position : position + 40])
+    token = ((before[0] if before else b"") + (after[0] if after else b"")).decode("utf-8", "replace")
+    if re.fullmatch(r"-[0-9]+", token):
+        problem = f"identifier {token} is negative; identifiers here are row numbers from 0"
+    elif re.fullmatch(r"[0-9]+", token):
+        problem = f"identifier {token} is above {LARGEST_ROW}; identifiers here are row numbers, renumber them"
+    else:
+        problem = f"'{token}' is not an integer"
+    return DataError(
+        f"{path}, line {line}: {problem}; a .txt file holds `user item item ...` per line, "
+        f"other tables need the suffix .csv, .tsv or .parquet"
+    )
