@@ -13,8 +13,8 @@ from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.splits.kinds import Split
 from caged.errors import ConfigError, DataError, unknown
 from caged.evaluation.evaluate import Evaluation
-from caged.evaluation.foreign import Recommendations, Scan, scan
-from caged.evaluation.foreign_lists import collect
+from caged.evaluation.foreign.collect import collect
+from caged.evaluation.foreign.scan import Recommendations, Scan, scan
 from caged.evaluation.intervals import intervals
 from caged.evaluation.keys import MetricKey, list_width, metric_keys
 from caged.evaluation.lists import Lists, PackedLists

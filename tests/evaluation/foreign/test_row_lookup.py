@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from caged.data.ids import IdMap
 from caged.errors import DataError
-from caged.evaluation import text_rows
-from caged.evaluation.row_lookup import RowLookup
-from caged.evaluation.text_rows import TextRows, fingerprints
+from caged.evaluation.foreign import text_rows
+from caged.evaluation.foreign.row_lookup import RowLookup
+from caged.evaluation.foreign.text_rows import TextRows, fingerprints
 
 # Few letters, so that texts share beginnings and occur again; lengths on both sides of a word and of two.
 TEXT = st.one_of(st.text("ab", max_size=3), st.text("aé€\0", min_size=5, max_size=20), st.text("a", max_size=40))

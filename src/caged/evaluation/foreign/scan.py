@@ -20,8 +20,8 @@ from caged.data.readers.batches import TABLE_ROWS, is_text_table, tables_of
 from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, ranks_of, scores_of
 from caged.data.readers.files import arrow_table, reader_for, suffix_of
 from caged.errors import DataError, suggestion
+from caged.evaluation.foreign.row_lookup import RowLookup
 from caged.evaluation.parallel import ahead
-from caged.evaluation.row_lookup import RowLookup
 
 SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
 MOST_KEPT = 1 << 24  # rows that stay in memory between the two readings, 20 bytes each at most

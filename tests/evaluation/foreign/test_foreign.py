@@ -12,11 +12,13 @@ import pytest
 
 from caged.data.ids import IdMap
 from caged.errors import DataError
-from caged.evaluation import foreign, foreign_lists, ordering
-from caged.evaluation.foreign import Recommendations, scan
-from caged.evaluation.foreign_lists import collect
-from caged.evaluation.ordering import Entries, ordered
-from caged.evaluation.row_lookup import RowLookup
+from caged.evaluation.foreign import collect as foreign_lists
+from caged.evaluation.foreign import ordering
+from caged.evaluation.foreign import scan as foreign
+from caged.evaluation.foreign.collect import collect
+from caged.evaluation.foreign.ordering import Entries, ordered
+from caged.evaluation.foreign.row_lookup import RowLookup
+from caged.evaluation.foreign.scan import Recommendations, scan
 
 USERS, ITEMS = IdMap.of(range(5)), IdMap.of(range(10))
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from caged.data.ids import Array, IdMap
-from caged.evaluation.foreign import Scan
+from caged.evaluation.foreign.ordering import Entries, by_user, ordered, without_repeats
+from caged.evaluation.foreign.scan import Scan
 from caged.evaluation.lists import PackedLists
-from caged.evaluation.ordering import Entries, by_user, ordered, without_repeats
 from caged.evaluation.parallel import in_order
 
 BLOCK_ROWS = 1 << 18  # of the table, that are sorted at a time

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from caged.data.ids import Array, IdMap, reject_missing
-from caged.evaluation.text_rows import TextRows
+from caged.evaluation.foreign.text_rows import TextRows
 
 
 class RowLookup:
