@@ -33,8 +33,8 @@ import pyarrow.parquet
 
 from caged import __version__
 from caged.data.ids import Array
-from caged.experiments.records import shareable
 from caged.files import write_json
+from caged.runs.results import shareable
 from caged.seeding import numpy_generator
 
 K = 20

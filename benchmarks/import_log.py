@@ -27,8 +27,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from caged import __version__
-from caged.experiments.records import shareable
 from caged.files import write_json
+from caged.runs.results import shareable
 from caged.seeding import numpy_generator
 
 CHUNK = 1_000_000

@@ -8,8 +8,8 @@ import pytest
 
 from caged.config import build, describe, option, parse_override, to_dict
 from caged.errors import ConfigError
-from caged.experiments.spec import DataConfig, EvalConfig
 from caged.models import METHODS
+from caged.runs.spec import DataConfig, EvalConfig
 from caged.training import TrainConfig
 
 CONFIGS = [DataConfig, EvalConfig, TrainConfig, *(known.config for known in METHODS.values())]

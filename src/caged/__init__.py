@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from caged.data.source import dataset
     from caged.errors import CagedError
     from caged.experiments.compare import compare
-    from caged.experiments.estimators import (
+    from caged.report.audit import Audit, audit
+    from caged.runs.recommender import (
         APDA,
         CAGED,
         EASE,
@@ -38,32 +39,31 @@ if TYPE_CHECKING:
         Reg,
         load,
     )
-    from caged.report.audit import Audit, audit
 
 _HOME = {
-    "APDA": "caged.experiments.estimators",
-    "AdjNorm": "caged.experiments.estimators",
-    "AdvDrop": "caged.experiments.estimators",
+    "APDA": "caged.runs.recommender",
+    "AdjNorm": "caged.runs.recommender",
+    "AdvDrop": "caged.runs.recommender",
     "Audit": "caged.report.audit",
-    "CAGED": "caged.experiments.estimators",
+    "CAGED": "caged.runs.recommender",
     "CagedError": "caged.errors",
-    "EASE": "caged.experiments.estimators",
-    "GALORE": "caged.experiments.estimators",
-    "IPS": "caged.experiments.estimators",
+    "EASE": "caged.runs.recommender",
+    "GALORE": "caged.runs.recommender",
+    "IPS": "caged.runs.recommender",
     "IdMap": "caged.data",
     "Interactions": "caged.data",
-    "ItemKNN": "caged.experiments.estimators",
-    "LightGCN": "caged.experiments.estimators",
-    "LightGCNBCE": "caged.experiments.estimators",
-    "MACR": "caged.experiments.estimators",
-    "MostPopular": "caged.experiments.estimators",
-    "Recommender": "caged.experiments.estimators",
-    "Reg": "caged.experiments.estimators",
+    "ItemKNN": "caged.runs.recommender",
+    "LightGCN": "caged.runs.recommender",
+    "LightGCNBCE": "caged.runs.recommender",
+    "MACR": "caged.runs.recommender",
+    "MostPopular": "caged.runs.recommender",
+    "Recommender": "caged.runs.recommender",
+    "Reg": "caged.runs.recommender",
     "Split": "caged.data",
     "audit": "caged.report.audit",
     "compare": "caged.experiments.compare",
     "dataset": "caged.data.source",
-    "load": "caged.experiments.estimators",
+    "load": "caged.runs.recommender",
     "split": "caged.data",
 }
 

@@ -13,7 +13,7 @@ import pytest
 from caged.evaluation.exposure import exposure_kl
 from caged.evaluation.keys import MetricKey
 from caged.evaluation.reference import Reference
-from caged.experiments.run import evaluate_part, load_data_of
+from caged.runs.execute import evaluate_part, load_data_of
 from tests.cli.invoke import caged, contents, train
 
 POOLED = ("pooled_recall@20/niche", "pop_reo@20", "exposure_rate@20/popular", "pop_rsp@20", "delta_gap@20")
@@ -64,7 +64,7 @@ def test_pooled_intervals_are_those_of_common_draws(runs: Path) -> None:
     """Pooled recall of niche items, resampled by hand from hits and relevant items per user."""
     import torch
 
-    from caged.experiments.artefact import load_artefact
+    from caged.runs.artefact import load_artefact
 
     hits, relevant = {}, None
     for name in ("mostpop", "lightgcn"):

@@ -11,12 +11,12 @@ import pytest
 
 from caged.config import build, describe, option
 from caged.errors import ConfigError, RunError
-from caged.experiments.spec import preset_names, resolve
 from caged.models import METHODS, register
 from caged.models.lightgcn import LightGCNConfig
 from caged.models.mostpop import MostPopular
 from caged.report import methods_doc
 from caged.report.methods_doc import documented_methods, updated
+from caged.runs.spec import preset_names, resolve
 from tests.cli.invoke import caged
 
 ROOT = Path(__file__).parents[2]

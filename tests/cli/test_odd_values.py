@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from caged.experiments.run import resume
 from caged.models.itemknn import ItemKNN
+from caged.runs.execute import resume
 from tests.cli.invoke import caged, refused, refused_without_a_trace, tiny, train
 
 

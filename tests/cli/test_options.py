@@ -13,9 +13,9 @@ import typer.main
 from safetensors.numpy import load_file
 
 from caged.cli.main import app
-from caged.experiments.run import start
-from caged.experiments.spec import DataConfig, EvalConfig, resolve
 from caged.models import METHODS
+from caged.runs.execute import start
+from caged.runs.spec import DataConfig, EvalConfig, resolve
 from caged.training import TrainConfig
 from tests.cli.invoke import caged, train
 from tests.conftest import Pair

@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import caged as library
-from caged.experiments.run import resume, start
-from caged.experiments.saved_weights import load_saved_weights
-from caged.experiments.spec import resolve
 from caged.graph import BipartiteGraph, degree_weights
 from caged.report.iip import BINS, densities, inverse_item_popularity
+from caged.runs.execute import resume, start
+from caged.runs.saved_weights import load_saved_weights
+from caged.runs.spec import resolve
 from caged.training import Interrupted
 from tests.cli.invoke import caged, contents, train
 

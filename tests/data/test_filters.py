@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from caged.data import Interactions, read_frame, read_log
 from caged.data.filters import k_core, rated_at_least
 from caged.errors import CagedError, DataError
-from caged.experiments.run import start
-from caged.experiments.spec import resolve
+from caged.runs.execute import start
+from caged.runs.spec import resolve
 
 Pairs = set[tuple[int, int]]
 PAIRS = st.sets(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=40)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from caged.data import IdMap, Interactions, Split
-from caged.experiments.loading import Loaded
 from caged.experiments.run_audit import evidence_of
+from caged.runs.loading import Loaded
 
 
 def loaded(dataset: str, kind: str) -> Loaded:

@@ -17,8 +17,8 @@ from caged.bench.clone import reference
 from caged.bench.setting import Prepared, Setting
 from caged.bench.timing import Ceilings, interleaved, threads
 from caged.errors import ConfigError, suggestion
-from caged.experiments.environment import check_threads, hardware, resolve_device, versions
-from caged.experiments.records import shareable
+from caged.runs.environment import check_threads, hardware, resolve_device, versions
+from caged.runs.results import shareable
 
 QUICK_ROUNDS = 2
 Result = dict[str, Any]

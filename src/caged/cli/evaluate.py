@@ -14,14 +14,14 @@ from caged.cli.metrics_table import print_metrics
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
-from caged.experiments.artefact import load_artefact
-from caged.experiments.environment import resolve_device
-from caged.experiments.run import evaluate_part, load_data_of, warnings_of
 from caged.experiments.run_audit import audit_run
-from caged.experiments.spec import EvalConfig
 from caged.files import check_file, write_text
 from caged.report.audit_page import audit_html
 from caged.report.page import require_templates
+from caged.runs.artefact import load_artefact
+from caged.runs.environment import resolve_device
+from caged.runs.execute import evaluate_part, load_data_of, warnings_of
+from caged.runs.spec import EvalConfig
 
 
 def evaluate(

@@ -10,9 +10,9 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
 from caged.errors import ConfigError
-from caged.experiments.artefact import load_artefact
-from caged.experiments.environment import resolve_device
-from caged.experiments.explain import Explanation, HistoryItem, explain, titles_of
+from caged.runs.artefact import load_artefact
+from caged.runs.environment import resolve_device
+from caged.runs.explain import Explanation, HistoryItem, explain, titles_of
 
 
 def explain_command(

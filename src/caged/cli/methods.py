@@ -9,8 +9,8 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table
 from caged.config import OptionInfo, describe, value_text
-from caged.experiments.spec import own_options, preset_names
 from caged.models import METHODS, entry
+from caged.runs.spec import own_options, preset_names
 from caged.training import TrainConfig
 
 app = typer.Typer(help="The methods, and every parameter of each.", invoke_without_command=True)

@@ -10,11 +10,11 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.errors import ConfigError, RunError
-from caged.experiments.artefact import load_artefact
-from caged.experiments.environment import resolve_device
-from caged.experiments.saved_weights import load_saved_weights
 from caged.files import write_text
 from caged.report.iip import densities, iip_svg, inverse_item_popularity
+from caged.runs.artefact import load_artefact
+from caged.runs.environment import resolve_device
+from caged.runs.saved_weights import load_saved_weights
 
 app = typer.Typer(help="Figures of a run.", no_args_is_help=True)
 

@@ -13,8 +13,8 @@ import typer
 from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
 from caged.data import IdMap
 from caged.errors import ConfigError, unknown
-from caged.experiments.estimators import load
 from caged.files import replacing
+from caged.runs.recommender import load
 
 UNKNOWN = ("error", "popular", "skip")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from caged.cli.output import say
-from caged.experiments import records
+from caged.runs import results as records
 
 app = typer.Typer(help="Move records of results between machines.", no_args_is_help=True)
 

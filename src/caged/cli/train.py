@@ -13,12 +13,12 @@ from caged.cli.metrics_table import print_metrics
 from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
-from caged.experiments.run import Recording, RunResult, read_spec, resume, start, warnings_of
 from caged.experiments.run_audit import audit_run
-from caged.experiments.spec import ExperimentSpec, resolve
 from caged.files import write_text
 from caged.report.audit_page import audit_html
 from caged.report.page import templates_are_there
+from caged.runs.execute import Recording, RunResult, read_spec, resume, start, warnings_of
+from caged.runs.spec import ExperimentSpec, resolve
 from caged.training import Interrupted
 
 REPORT = "report.html"

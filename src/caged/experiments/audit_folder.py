@@ -21,9 +21,9 @@ from caged.data.folders import new_folder
 from caged.errors import RunError
 from caged.evaluation.intervals import Interval
 from caged.experiments.audit_result import AuditResult, Exposure
-from caged.experiments.environment import versions
-from caged.experiments.run import read_run
 from caged.files import read_json, write_json
+from caged.runs.environment import versions
+from caged.runs.execute import read_run
 
 FORMAT = 1  # of audit.json
 AUDIT, METRICS, PER_USER, SUMS, EXPOSURE = (

@@ -16,7 +16,7 @@ from caged.data.ids import Array
 from caged.errors import RunError
 from caged.evaluation.keys import MetricKey
 from caged.experiments.audit_folder import METRICS, PER_USER, SUMS, read_audit
-from caged.experiments.run import read_run
+from caged.runs.execute import read_run
 
 # What may differ between two runs of the same method without making them different methods.
 OPERATIONAL = (

@@ -32,9 +32,9 @@ from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.significance import paired_interval
 from caged.experiments.audit import audit_evaluation
 from caged.experiments.audit_result import AuditResult
-from caged.experiments.environment import resolve_device
-from caged.experiments.estimators import Recommender
 from caged.models import entry
+from caged.runs.environment import resolve_device
+from caged.runs.recommender import Recommender
 
 K = 20
 WINDOW = 5  # rounds per point of the echo plot; Gini of fewer counts is inflated

@@ -11,9 +11,9 @@ from caged.data.interactions import Interactions
 from caged.evaluation.evaluate import Evaluation
 from caged.experiments.audit import audit_evaluation
 from caged.experiments.audit_result import AuditResult, Evidence
-from caged.experiments.explain import titles_of
-from caged.experiments.loading import Loaded
-from caged.experiments.spec import ExperimentSpec
+from caged.runs.explain import titles_of
+from caged.runs.loading import Loaded
+from caged.runs.spec import ExperimentSpec
 
 # Tests of known datasets that are not natural traffic.
 _KNOWN: dict[tuple[str, str], Evidence] = {("coat", "test"): "random", ("yelp2018-ood", "test_ood"): "intervened"}

@@ -10,7 +10,6 @@ import numpy as np
 from caged.data.ids import Array
 from caged.evaluation.keys import MetricKey
 from caged.experiments.audit_result import AuditResult, ExampleItem, ExampleUser
-from caged.experiments.environment import versions
 from caged.report import audit_charts as figures
 from caged.report.audit_charts import has_test, interval_text, main_k
 from caged.report.audit_verdict import EVIDENCE, evidence_text, verdict
@@ -28,6 +27,7 @@ from caged.report.page import (
     Tile,
     render,
 )
+from caged.runs.environment import versions
 
 _TILES = (
     ("recall", "", "Found of what was wanted"),

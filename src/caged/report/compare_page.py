@@ -23,11 +23,11 @@ from caged.experiments.compare_tables import (
     user_test_table,
     value,
 )
-from caged.experiments.environment import versions
 from caged.report import charts
 from caged.report.compare_scatter import scatter
 from caged.report.definitions import INTERVAL, meaning
 from caged.report.page import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.runs.environment import versions
 
 _TERMS = {
     "better": "Which way is better; '-' where a metric only describes.",

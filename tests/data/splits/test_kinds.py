@@ -35,7 +35,7 @@ from caged.data.source import Source
 from caged.data.splits.folder import write_split
 from caged.data.splits.intervened import deal
 from caged.errors import ConfigError, DataError, RunError
-from caged.experiments.protocols import HONEST, PAPER, split_source
+from caged.runs.protocols import HONEST, PAPER, split_source
 from caged.seeding import numpy_generator
 
 Pair = tuple[int, int]

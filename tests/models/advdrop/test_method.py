@@ -10,11 +10,11 @@ import torch.nn.functional as F
 
 from caged.config import build, describe
 from caged.errors import ConfigError
-from caged.experiments.spec import resolve
 from caged.graph import BipartiteGraph
 from caged.models.advdrop.method import AdvDrop, AdvDropConfig, Nodes, disagreement, xavier_scale
 from caged.models.contract import Vectors
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.runs.spec import resolve
 from caged.seeding import Generators
 from tests.graph.graphs import dense, dense_propagate, random_graph
 from tests.models.logs import skewed

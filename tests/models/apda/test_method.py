@@ -10,12 +10,12 @@ import torch.nn.functional as F
 
 from caged.config import build
 from caged.errors import ConfigError
-from caged.experiments.spec import resolve
 from caged.graph import BipartiteGraph, degree_weights
 from caged.graph.edge_products import CpuProducts, EdgeValues
 from caged.models.apda.method import APDA, APDAConfig, adaptive_weight
 from caged.models.apda.rows import Sources, source_rows, unit_rows
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.runs.spec import resolve
 from caged.seeding import Generators
 from tests.graph.graphs import graph_of, random_graph
 from tests.models.logs import skewed

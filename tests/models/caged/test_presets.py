@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from caged.config import describe
-from caged.experiments.spec import read_preset, resolve
 from caged.models.caged.method import CAGEDConfig
+from caged.runs.spec import read_preset, resolve
 
 PUBLISHED = {  # README of the released code: learning rate, l2, eta_2, eps, lambda, beta, epochs
     "movie": (5e-4, 1e-3, 1e-4, 5e-4, 1.0, 0.0, 1000),

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from caged.errors import TrainingError
-from caged.experiments.artefact import save_model
 from caged.files import json_ready
 from caged.graph import BipartiteGraph, degree_weights
 from caged.models import METHODS, State
 from caged.models.caged.method import CAGED, CAGEDConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.runs.artefact import save_model
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
 from tests.models.caged.test_method import SMALL, Recorder, prepared, update, weights_of

@@ -12,7 +12,6 @@ from caged.config import describe
 from caged.data import carve_validation
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
-from caged.experiments.spec import resolve
 from caged.graph import Batch, BipartiteGraph, Engine
 from caged.models.contract import EpochContext, Vectors
 from caged.models.galore import method as galore
@@ -20,6 +19,7 @@ from caged.models.galore.graph import AugmentedGraph
 from caged.models.galore.method import GALORE, GALOREConfig, mixed_bpr_with_l2, official_l2, pooling
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2
+from caged.runs.spec import resolve
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, TrainConfig
 from tests.models.logs import skewed

@@ -22,10 +22,10 @@ import torch
 from caged.data.ids import Array, IdMap
 from caged.data.source import ITEM_TABLE, item_titles
 from caged.errors import CagedError, ConfigError, DataError
-from caged.experiments.artefact import Artefact
-from caged.experiments.run import read_run
 from caged.graph import Tables, degree_weights, propagate
 from caged.models.encoder import LightGCNEncoder
+from caged.runs.artefact import Artefact
+from caged.runs.execute import read_run
 
 
 @dataclass(frozen=True)

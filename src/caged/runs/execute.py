@@ -29,16 +29,6 @@ from caged.data import Interactions, Split
 from caged.errors import CagedError, RunError, memory_error
 from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
 from caged.evaluation.tables import per_user_table, recommendations_table, sums_table
-from caged.experiments import records
-from caged.experiments.artefact import save_model, save_training_data
-from caged.experiments.environment import hardware, resolve_device, set_threads, versions
-from caged.experiments.history import History
-from caged.experiments.initial import give_initial, load_initial
-from caged.experiments.loading import Loaded, load_data
-from caged.experiments.protocols import masked_when_testing, protocol_named, selection_parts
-from caged.experiments.saved_weights import FOLDER as WEIGHTS
-from caged.experiments.saved_weights import WeightsWatch, check_learns_weights
-from caged.experiments.spec import ExperimentSpec, deviations
 from caged.files import (
     make_output_folder,
     read_json,
@@ -48,6 +38,16 @@ from caged.files import (
 )
 from caged.graph import BipartiteGraph, check_engine
 from caged.models import Method, State, entry
+from caged.runs import results as records
+from caged.runs.artefact import save_model, save_training_data
+from caged.runs.environment import hardware, resolve_device, set_threads, versions
+from caged.runs.history import History
+from caged.runs.initial import give_initial, load_initial
+from caged.runs.loading import Loaded, load_data
+from caged.runs.protocols import masked_when_testing, protocol_named, selection_parts
+from caged.runs.saved_weights import FOLDER as WEIGHTS
+from caged.runs.saved_weights import WeightsWatch, check_learns_weights
+from caged.runs.spec import ExperimentSpec, deviations
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, Observer, Progress, load_checkpoint
 

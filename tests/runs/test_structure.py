@@ -14,8 +14,8 @@ import pytest
 
 import caged
 from caged.data import Development, Interactions, Split
-from caged.experiments import run as run_module
-from caged.experiments.protocols import HONEST, PAPER, selection_parts
+from caged.runs import execute as run_module
+from caged.runs.protocols import HONEST, PAPER, selection_parts
 from caged.training import Loop
 from tests.cli.invoke import train
 from tests.conftest import Pair, write_log

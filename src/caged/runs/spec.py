@@ -14,8 +14,8 @@ from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
 from caged.data.splits.marked import parse_mark
 from caged.errors import ConfigError, unknown
-from caged.experiments.protocols import Protocol, check_split_options, protocol_named
 from caged.models import METHODS, entry
+from caged.runs.protocols import Protocol, check_split_options, protocol_named
 from caged.training import TrainConfig
 
 log = logging.getLogger(__name__)

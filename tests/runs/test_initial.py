@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from caged.experiments.run import read_spec, start
+from caged.runs.execute import read_spec, start
 from caged.training import Interrupted
 from tests.cli.invoke import Outcome, caged, train
 from tests.conftest import Pair, write_log

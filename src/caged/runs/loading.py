@@ -11,8 +11,8 @@ from caged.data import Interactions, Source, Split, load, validate_log
 from caged.data.filters import k_core
 from caged.errors import DataError
 from caged.evaluation.topk import check_k
-from caged.experiments.protocols import protocol_named, split_source
-from caged.experiments.spec import ExperimentSpec
+from caged.runs.protocols import protocol_named, split_source
+from caged.runs.spec import ExperimentSpec
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from caged.experiments.spec import resolve
+from caged.runs.spec import resolve
 
 RESULTS = Path(__file__).parents[2] / "results"
 LINES = [line for line in (RESULTS / "runs.txt").read_text(encoding="utf-8").splitlines() if line.startswith("--")]

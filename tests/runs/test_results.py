@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from caged.errors import RunError
-from caged.experiments.records import pack, record_path, unpack, write_record
+from caged.runs.results import pack, record_path, unpack, write_record
 
 RUN: dict[str, Any] = {
     "status": "running",

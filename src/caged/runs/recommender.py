@@ -21,11 +21,11 @@ from caged.evaluation.evaluate import make_validator
 from caged.evaluation.lists import Lists
 from caged.evaluation.tables import recommendations_table
 from caged.evaluation.topk import check_k, top_k
-from caged.experiments.artefact import Artefact, load_artefact, save_model, save_training_data
-from caged.experiments.environment import resolve_device
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
 from caged.models import Method, entry
+from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
+from caged.runs.environment import resolve_device
 from caged.seeding import Generators
 from caged.training import Loop, Observer, TrainConfig
 

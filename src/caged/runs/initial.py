@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from caged.errors import ConfigError, RunError
-from caged.experiments.artefact import load_artefact
-from caged.experiments.loading import Loaded
-from caged.experiments.spec import ExperimentSpec
 from caged.models import METHODS, Method, Vectors, entry
+from caged.runs.artefact import load_artefact
+from caged.runs.loading import Loaded
+from caged.runs.spec import ExperimentSpec
 from caged.training.checkpoint import load_tensors, save_tensors
 
 FILE = "init.safetensors"
