@@ -18,7 +18,7 @@ import caged as package
 from tests.cli.invoke import Outcome, caged, contents, train
 from tests.cli.test_bad_input import refused_without_a_trace
 from tests.conftest import Pair, write_log
-from tests.report.test_page import check_page
+from tests.page.test_html import check_page
 
 K = 5
 

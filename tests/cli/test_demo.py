@@ -12,8 +12,8 @@ import caged.cli.demo as command
 from caged.data.market.simulate import MarketConfig
 from caged.experiments.demo import METHODS, run_demo
 from tests.cli.invoke import caged, contents
+from tests.page.test_html import check_page
 from tests.report.demos import DEMO
-from tests.report.test_page import check_page
 
 TINY = MarketConfig(user_count=80, item_count=60, rounds=10, test_rounds=5, slots=8, rank=4, shortlist=20)
 FILES = {"demo.json", "report.html"}
@@ -115,7 +115,7 @@ def test_bad_input_is_refused_before_training(
 def test_a_missing_extra_is_named_before_training(
     tmp_path: Path, untrained: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("caged.report.page.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("caged.page.html.importlib.util.find_spec", lambda name: None)
     outcome = caged("demo", cwd=tmp_path)
     assert outcome.code == 2
     assert "caged[report]" in outcome.error

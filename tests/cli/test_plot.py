@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 import caged as library
 from caged.graph import BipartiteGraph, degree_weights
-from caged.report.iip import BINS, densities, inverse_item_popularity
+from caged.page.iip import BINS, densities, inverse_item_popularity
 from caged.runs.execute import resume, start
 from caged.runs.saved_weights import load_saved_weights
 from caged.runs.spec import resolve

@@ -9,13 +9,13 @@ import pytest
 
 from caged.evaluation.keys import METRICS, metric_keys
 from caged.experiments.audit_result import AuditResult, Evidence
+from caged.page.definitions import meaning
 from caged.report.audit import Audit, summary_rows, to_json
 from caged.report.audit_charts import bucket_shares, counted, lorenz
 from caged.report.audit_page import audit_html
 from caged.report.audit_verdict import EVIDENCE, verdict
-from caged.report.definitions import meaning
+from tests.page.test_html import check_page
 from tests.report.audits import K, made_up, with_further_tests, with_values
-from tests.report.test_page import check_page
 
 
 def items(audit: AuditResult) -> str:

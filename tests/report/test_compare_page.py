@@ -13,7 +13,7 @@ from caged.report.compare_page import comparison_html, sentences
 from caged.report.compare_scatter import scatter, zoomed_ticks
 from caged.report.compare_text import comparison_latex, comparison_markdown, latex
 from tests.experiments.compared import values, write_audit_folder, write_run
-from tests.report.test_page import check_page
+from tests.page.test_html import check_page
 
 COMMAND = "caged compare runs/a runs/b"
 

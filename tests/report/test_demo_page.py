@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from caged.experiments.demo import Demo
+from caged.page.html import Term
 from caged.report.demo_page import _page, comparison, demo_html, random_recall, sentences
-from caged.report.page import Term
+from tests.page.test_html import check_page
 from tests.report.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
-from tests.report.test_page import check_page
 
 
 def echo(demo: Demo) -> str:

@@ -19,8 +19,8 @@ from caged.experiments.audit import audit_lists
 from caged.experiments.audit_result import AuditResult
 from caged.experiments.gates import Base, Verdict, check_gates, judge, parse_gate
 from caged.files import check_file, write_text
+from caged.page.html import require_templates, templates_are_there
 from caged.report.audit import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
-from caged.report.page import require_templates, templates_are_there
 from caged.runs.spec import EvalConfig
 
 GATE_FAILED = 1

@@ -14,9 +14,9 @@ from caged.errors import ConfigError
 from caged.experiments.compare import compare
 from caged.experiments.compare_tables import closing, tables
 from caged.files import check_file, write_text
+from caged.page.html import require_templates
 from caged.report.compare_page import comparison_html
 from caged.report.compare_text import comparison_latex, comparison_markdown
-from caged.report.page import require_templates
 
 
 def compare_command(

@@ -17,9 +17,9 @@ from caged.errors import RunError
 from caged.experiments.audit_result import AuditResult
 from caged.experiments.demo import Demo, run_demo
 from caged.files import write_json, write_text
+from caged.page.html import require_templates
 from caged.report.audit_page import audit_html
 from caged.report.demo_page import comparison, demo_html, sentences
-from caged.report.page import require_templates
 from caged.runs.environment import resolve_device, set_threads, versions
 
 PAGE, NUMBERS = "report.html", "demo.json"

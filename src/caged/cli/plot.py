@@ -11,7 +11,7 @@ import typer
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.errors import ConfigError, RunError
 from caged.files import write_text
-from caged.report.iip import densities, iip_svg, inverse_item_popularity
+from caged.page.iip import densities, iip_svg, inverse_item_popularity
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.saved_weights import load_saved_weights

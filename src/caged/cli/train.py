@@ -15,8 +15,8 @@ from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.experiments.run_audit import audit_run
 from caged.files import write_text
+from caged.page.html import templates_are_there
 from caged.report.audit_page import audit_html
-from caged.report.page import templates_are_there
 from caged.runs.execute import Recording, RunResult, read_spec, resume, start, warnings_of
 from caged.runs.spec import ExperimentSpec, resolve
 from caged.training import Interrupted

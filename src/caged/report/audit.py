@@ -16,10 +16,10 @@ from caged.experiments.audit import audit_lists
 from caged.experiments.audit_folder import write_audit
 from caged.experiments.audit_result import AuditResult, Evidence
 from caged.files import write_text
+from caged.page.html import templates_are_there
 from caged.report.audit_charts import has_test, interval_text
 from caged.report.audit_page import audit_html, four_digits
 from caged.report.audit_verdict import evidence_text, verdict
-from caged.report.page import templates_are_there
 
 REPORT = "report.html"
 HEADERS = ("metric", "value", "95% interval", "users")

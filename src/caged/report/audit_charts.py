@@ -10,12 +10,12 @@ import numpy as np
 from caged.data.ids import Array
 from caged.data.popularity import BUCKETS, USER_GROUPS
 from caged.experiments.audit_result import AuditResult
-from caged.report import charts
-from caged.report.charts import REFERENCE, Series, decimal, percent
-from caged.report.definitions import meaning
-from caged.report.page import Column, Figure, Panel, Table, Term
-from caged.report.svg import Format
-from caged.report.tenths import TENTHS, tenths_panel
+from caged.page import charts
+from caged.page.charts import REFERENCE, Series, decimal, percent
+from caged.page.definitions import meaning
+from caged.page.html import Column, Figure, Panel, Table, Term
+from caged.page.svg import Format
+from caged.page.tenths import TENTHS, tenths_panel
 
 HISTORY, LISTS, WANTED = "Training interactions", "List places", "Wanted in the test"
 _LOOKS = {HISTORY: REFERENCE, LISTS: 0, WANTED: 1}

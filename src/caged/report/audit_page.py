@@ -10,12 +10,9 @@ import numpy as np
 from caged.data.ids import Array
 from caged.evaluation.keys import MetricKey
 from caged.experiments.audit_result import AuditResult, ExampleItem, ExampleUser
-from caged.report import audit_charts as figures
-from caged.report.audit_charts import has_test, interval_text, main_k
-from caged.report.audit_verdict import EVIDENCE, evidence_text, verdict
-from caged.report.charts import decimal, percent
-from caged.report.definitions import INTERVAL, NICHE, POPULAR, meaning
-from caged.report.page import (
+from caged.page.charts import decimal, percent
+from caged.page.definitions import INTERVAL, NICHE, POPULAR, meaning
+from caged.page.html import (
     Column,
     Entry,
     Listing,
@@ -27,6 +24,9 @@ from caged.report.page import (
     Tile,
     render,
 )
+from caged.report import audit_charts as figures
+from caged.report.audit_charts import has_test, interval_text, main_k
+from caged.report.audit_verdict import EVIDENCE, evidence_text, verdict
 from caged.runs.environment import versions
 
 _TILES = (

@@ -23,10 +23,10 @@ from caged.experiments.compare_tables import (
     user_test_table,
     value,
 )
-from caged.report import charts
+from caged.page import charts
+from caged.page.definitions import INTERVAL, meaning
+from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
 from caged.report.compare_scatter import scatter
-from caged.report.definitions import INTERVAL, meaning
-from caged.report.page import Column, Figure, Page, Panel, Section, Table, Term, render
 from caged.runs.environment import versions
 
 _TERMS = {

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from caged.report import svg
-from caged.report.svg import Format, Scale, colour, decimal, label, tag, text_width
+from caged.page import svg
+from caged.page.svg import Format, Scale, colour, decimal, label, tag, text_width
 
 _MARK = 9.0  # distance between a point and its name
 _LINE = 16.0  # height of a name

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from caged.experiments.demo import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
-from caged.report import charts
-from caged.report.charts import REFERENCE, Series, decimal, percent
-from caged.report.page import Column, Figure, Page, Panel, Section, Table, Term, render
-from caged.report.tenths import TENTHS, tenths_panel
+from caged.page import charts
+from caged.page.charts import REFERENCE, Series, decimal, percent
+from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.page.tenths import TENTHS, tenths_panel
 from caged.runs.environment import versions
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"

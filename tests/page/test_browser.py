@@ -11,8 +11,8 @@ import pytest
 
 from caged.report.audit_page import audit_html
 from caged.report.demo_page import demo_html
+from tests.page.browser import Browser, installed
 from tests.report.audits import made_up, with_further_tests
-from tests.report.browser import Browser, installed
 from tests.report.demos import with_all_methods
 
 PROGRAM = installed()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from caged.data.popularity import BUCKETS
-from caged.report import charts
-from caged.report.charts import Series, percent
-from caged.report.page import NARROW, Panel
+from caged.page import charts
+from caged.page.charts import Series, percent
+from caged.page.html import NARROW, Panel
 
 TENTHS = tuple(str(place + 1) for place in range(BUCKETS))
 

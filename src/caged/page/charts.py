@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from caged.report import svg
-from caged.report.svg import REFERENCE, Format, Scale, colour, decimal, label, percent, tag, text_width, words
+from caged.page import svg
+from caged.page.svg import REFERENCE, Format, Scale, colour, decimal, label, percent, tag, text_width, words
 
 __all__ = ["REFERENCE", "Row", "Series", "bar_chart", "decimal", "line_chart", "percent", "row_chart"]
 

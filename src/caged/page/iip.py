@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from caged.data.ids import Array
-from caged.report.charts import Series, line_chart
+from caged.page.charts import Series, line_chart
 
 BINS = 25
 SHOWN = 0.99  # of the values; a few large ones would squeeze the rest into one bin

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from caged.errors import ConfigError
-from caged.report.charts import Row, row_chart
-from caged.report.page import Column, Figure, Page, Panel, Section, Table, render
+from caged.page.charts import Row, row_chart
+from caged.page.html import Column, Figure, Page, Panel, Section, Table, render
 
 NASTY = "<script>alert('x')</script> & more"
 TABLE = Table(
