@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from caged._version import __version__
 
 if TYPE_CHECKING:
+    from caged.audit.public import Audit, audit
     from caged.data import IdMap, Interactions, Split, split
     from caged.data.source import dataset
     from caged.errors import CagedError
     from caged.experiments.compare import compare
-    from caged.report.audit import Audit, audit
     from caged.runs.recommender import (
         APDA,
         CAGED,
@@ -44,7 +44,7 @@ _HOME = {
     "APDA": "caged.runs.recommender",
     "AdjNorm": "caged.runs.recommender",
     "AdvDrop": "caged.runs.recommender",
-    "Audit": "caged.report.audit",
+    "Audit": "caged.audit.public",
     "CAGED": "caged.runs.recommender",
     "CagedError": "caged.errors",
     "EASE": "caged.runs.recommender",
@@ -60,7 +60,7 @@ _HOME = {
     "Recommender": "caged.runs.recommender",
     "Reg": "caged.runs.recommender",
     "Split": "caged.data",
-    "audit": "caged.report.audit",
+    "audit": "caged.audit.public",
     "compare": "caged.experiments.compare",
     "dataset": "caged.data.source",
     "load": "caged.runs.recommender",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from caged.report.audit_page import audit_html
+from caged.audit.page import audit_html
 from caged.report.demo_page import demo_html
+from tests.audit.audits import made_up, with_further_tests
 from tests.page.browser import Browser, installed
-from tests.report.audits import made_up, with_further_tests
 from tests.report.demos import with_all_methods
 
 PROGRAM = installed()

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
+from caged.audit.page import audit_html
+from caged.audit.result import AuditResult
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.data.market.simulate import MarketConfig
 from caged.errors import RunError
-from caged.experiments.audit_result import AuditResult
 from caged.experiments.demo import Demo, run_demo
 from caged.files import write_json, write_text
 from caged.page.html import require_templates
-from caged.report.audit_page import audit_html
 from caged.report.demo_page import comparison, demo_html, sentences
 from caged.runs.environment import resolve_device, set_threads, versions
 

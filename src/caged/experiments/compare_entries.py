@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from caged.audit.folder import METRICS, PER_USER, SUMS, read_audit
 from caged.data.ids import Array
 from caged.errors import RunError
 from caged.evaluation.keys import MetricKey
-from caged.experiments.audit_folder import METRICS, PER_USER, SUMS, read_audit
 from caged.runs.execute import read_run
 
 # What may differ between two runs of the same method without making them different methods.

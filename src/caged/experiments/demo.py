@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from caged.audit.result import AuditResult
+from caged.audit.work import audit_evaluation
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.market.simulate import (
@@ -30,8 +32,6 @@ from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.significance import paired_interval
-from caged.experiments.audit import audit_evaluation
-from caged.experiments.audit_result import AuditResult
 from caged.models import entry
 from caged.runs.environment import resolve_device
 from caged.runs.recommender import Recommender

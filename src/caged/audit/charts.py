@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from caged.audit.result import AuditResult
 from caged.data.ids import Array
 from caged.data.popularity import BUCKETS, USER_GROUPS
-from caged.experiments.audit_result import AuditResult
 from caged.page import charts
 from caged.page.charts import REFERENCE, Series, decimal, percent
 from caged.page.definitions import meaning

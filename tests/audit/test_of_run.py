@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from caged.audit.of_run import evidence_of
 from caged.data import IdMap, Interactions, Split
-from caged.experiments.run_audit import evidence_of
 from caged.runs.loading import Loaded
 
 

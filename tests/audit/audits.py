@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from caged.audit.result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.popularity import USER_GROUPS, ItemGroups
@@ -15,7 +16,6 @@ from caged.evaluation.lists import Lists
 from caged.evaluation.measure import measure
 from caged.evaluation.reference import Reference
 from caged.evaluation.tables import per_user_table
-from caged.experiments.audit_result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
 
 USERS, ITEMS, PROFILE, K = 120, 80, 9, 10
 

@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+from caged.audit.examples import examples_of
+from caged.audit.inputs import AuditInputs, Log, read_inputs
+from caged.audit.notes import notes_of
+from caged.audit.result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS
 from caged.data.readers.columns import Columns
@@ -22,10 +26,6 @@ from caged.evaluation.measure import Missing, Report, measure
 from caged.evaluation.parallel import meanwhile
 from caged.evaluation.reference import Reference
 from caged.evaluation.tables import per_user_table, sums_table
-from caged.experiments.audit_examples import examples_of
-from caged.experiments.audit_inputs import AuditInputs, Log, read_inputs
-from caged.experiments.audit_notes import notes_of
-from caged.experiments.audit_result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
 
 __all__ = [
     "AuditResult",

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from caged.audit.gates import Base, Gate, Verdict, check_gates, judge, parse_gate
 from caged.errors import ConfigError
-from caged.experiments.gates import Base, Gate, Verdict, check_gates, judge, parse_gate
 
 METRICS = {"recall@20": 0.099, "tail_share@20": 0.25, "popularity_lift@20": -0.5, "pru@20": math.nan, "hit@20": 0.0}
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from caged.audit.charts import has_test, main_k
+from caged.audit.result import AuditResult
 from caged.data.ids import Array
-from caged.experiments.audit_result import AuditResult
 from caged.page.charts import percent
 from caged.page.definitions import meaning
 from caged.page.html import Finding
-from caged.report.audit_charts import has_test, main_k
 
 NOTEWORTHY_SHARE = 0.02  # of the list places: two in a hundred
 NOTEWORTHY_LIFT = 0.10  # a list that is 10% more popular than the history

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from caged.audit.charts import bucket_shares, counted, lorenz
+from caged.audit.page import audit_html
+from caged.audit.public import Audit, summary_rows, to_json
+from caged.audit.result import AuditResult, Evidence
+from caged.audit.verdict import EVIDENCE, verdict
 from caged.evaluation.keys import METRICS, metric_keys
-from caged.experiments.audit_result import AuditResult, Evidence
 from caged.page.definitions import meaning
-from caged.report.audit import Audit, summary_rows, to_json
-from caged.report.audit_charts import bucket_shares, counted, lorenz
-from caged.report.audit_page import audit_html
-from caged.report.audit_verdict import EVIDENCE, verdict
+from tests.audit.audits import K, made_up, with_further_tests, with_values
 from tests.page.test_html import check_page
-from tests.report.audits import K, made_up, with_further_tests, with_values
 
 
 def items(audit: AuditResult) -> str:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
+from caged.audit.result import AuditResult, Evidence
+from caged.audit.work import audit_evaluation
 from caged.data.interactions import Interactions
 from caged.evaluation.evaluate import Evaluation
-from caged.experiments.audit import audit_evaluation
-from caged.experiments.audit_result import AuditResult, Evidence
 from caged.runs.explain import titles_of
 from caged.runs.loading import Loaded
 from caged.runs.spec import ExperimentSpec

@@ -9,6 +9,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from caged.audit.folder import read_audit, write_audit
+from caged.audit.work import audit_evaluation, audit_lists
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.splits.folder import write_split
@@ -18,8 +20,6 @@ from caged.evaluation import measure as measuring
 from caged.evaluation.evaluate import Evaluation
 from caged.evaluation.keys import metric_keys
 from caged.evaluation.measure import measure
-from caged.experiments.audit import audit_evaluation, audit_lists
-from caged.experiments.audit_folder import read_audit, write_audit
 from tests.evaluation.worlds import TOY, World, random_world, toy_world
 
 
@@ -367,7 +367,7 @@ def test_folders_that_are_no_audit(tmp_path: Path):
 
 
 def test_very_many_users_leave_no_values_per_user(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr("caged.experiments.audit.PER_USER_LIMIT", 3)
+    monkeypatch.setattr("caged.audit.work.PER_USER_LIMIT", 3)
     result = audit(toy_world(), ks=(3,))
     assert result.per_user is None
     assert result.sums is None

@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from caged.audit.charts import has_test, interval_text
+from caged.audit.folder import write_audit
+from caged.audit.page import audit_html, four_digits
+from caged.audit.result import AuditResult, Evidence
+from caged.audit.verdict import evidence_text, verdict
+from caged.audit.work import audit_lists
 from caged.evaluation.intervals import Interval
 from caged.evaluation.keys import METRICS, MetricKey
 from caged.evaluation.measure import Missing
-from caged.experiments.audit import audit_lists
-from caged.experiments.audit_folder import write_audit
-from caged.experiments.audit_result import AuditResult, Evidence
 from caged.files import write_text
 from caged.page.html import templates_are_there
-from caged.report.audit_charts import has_test, interval_text
-from caged.report.audit_page import audit_html, four_digits
-from caged.report.audit_verdict import evidence_text, verdict
 
 REPORT = "report.html"
 HEADERS = ("metric", "value", "95% interval", "users")

@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from caged.audit.folder import read_audit
 from caged.errors import ConfigError, suggestion
 from caged.evaluation.keys import METRICS, MetricKey
-from caged.experiments.audit_folder import read_audit
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,

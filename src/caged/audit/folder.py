@@ -17,10 +17,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from caged.audit.result import AuditResult, Exposure
 from caged.data.folders import new_folder
 from caged.errors import RunError
 from caged.evaluation.intervals import Interval
-from caged.experiments.audit_result import AuditResult, Exposure
 from caged.files import read_json, write_json
 from caged.runs.environment import versions
 from caged.runs.execute import read_run

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from caged.audit import charts as figures
+from caged.audit.charts import has_test, interval_text, main_k
+from caged.audit.result import AuditResult, ExampleItem, ExampleUser
+from caged.audit.verdict import EVIDENCE, evidence_text, verdict
 from caged.data.ids import Array
 from caged.evaluation.keys import MetricKey
-from caged.experiments.audit_result import AuditResult, ExampleItem, ExampleUser
 from caged.page.charts import decimal, percent
 from caged.page.definitions import INTERVAL, NICHE, POPULAR, meaning
 from caged.page.html import (
@@ -24,9 +27,6 @@ from caged.page.html import (
     Tile,
     render,
 )
-from caged.report import audit_charts as figures
-from caged.report.audit_charts import has_test, interval_text, main_k
-from caged.report.audit_verdict import EVIDENCE, evidence_text, verdict
 from caged.runs.environment import versions
 
 _TILES = (

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from caged.audit.result import ExampleItem, ExampleUser
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.popularity import USER_GROUPS
 from caged.evaluation import bias
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.reference import Reference
-from caged.experiments.audit_result import ExampleItem, ExampleUser
 
 PER_GROUP = 2
 CANDIDATES = 1000  # of each group, evenly spread over the rows: enough for what is typical
