@@ -18,10 +18,10 @@ from caged._version import __version__
 
 if TYPE_CHECKING:
     from caged.audit.public import Audit, audit
+    from caged.compare.work import compare
     from caged.data import IdMap, Interactions, Split, split
     from caged.data.source import dataset
     from caged.errors import CagedError
-    from caged.experiments.compare import compare
     from caged.runs.recommender import (
         APDA,
         CAGED,
@@ -61,7 +61,7 @@ _HOME = {
     "Reg": "caged.runs.recommender",
     "Split": "caged.data",
     "audit": "caged.audit.public",
-    "compare": "caged.experiments.compare",
+    "compare": "caged.compare.work",
     "dataset": "caged.data.source",
     "load": "caged.runs.recommender",
     "split": "caged.data",

@@ -10,13 +10,13 @@ from typing import Annotated
 import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.compare.page import comparison_html
+from caged.compare.tables import closing, tables
+from caged.compare.text import comparison_latex, comparison_markdown
+from caged.compare.work import compare
 from caged.errors import ConfigError
-from caged.experiments.compare import compare
-from caged.experiments.compare_tables import closing, tables
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
-from caged.report.compare_page import comparison_html
-from caged.report.compare_text import comparison_latex, comparison_markdown
 
 
 def compare_command(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from caged.experiments.compare import Comparison
-from caged.experiments.compare_tables import TextTable, closing, tables
+from caged.compare.tables import TextTable, closing, tables
+from caged.compare.work import Comparison
 
 _LATEX = str.maketrans(
     {

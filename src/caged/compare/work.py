@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from caged.errors import ConfigError, unknown
-from caged.evaluation.keys import MetricKey
-from caged.experiments.compare_differences import Difference, adjusted, differences
-from caged.experiments.compare_entries import Entry, read_entry
-from caged.experiments.compare_groups import (
+from caged.compare.differences import Difference, adjusted, differences
+from caged.compare.entries import Entry, read_entry
+from caged.compare.groups import (
     Group,
     baseline_first,
     check_comparable,
@@ -25,7 +23,9 @@ from caged.experiments.compare_groups import (
     common_ks,
     grouped,
 )
-from caged.experiments.compare_notes import notes, warnings
+from caged.compare.notes import notes, warnings
+from caged.errors import ConfigError, unknown
+from caged.evaluation.keys import MetricKey
 
 DEFAULT_K = 20
 DEFAULT_METRICS = (
@@ -76,7 +76,7 @@ class Comparison:
         return {group.name: {key: group.mean(key) for key in self.metrics} for group in self.methods}
 
     def __str__(self) -> str:
-        from caged.experiments.compare_tables import as_text
+        from caged.compare.tables import as_text
 
         return as_text(self)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from caged.compare.differences import Difference
+from caged.compare.groups import Group, kind_of_test
 from caged.evaluation.significance import LEAST_RUNS
-from caged.experiments.compare_differences import Difference
-from caged.experiments.compare_groups import Group, kind_of_test
 from caged.runs.protocols import PROTOCOLS
 
 NOTABLE_LOSS = 0.01  # share of the users of one side without a value on the other

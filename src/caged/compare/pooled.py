@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from caged.audit.folder import PER_USER, SUMS
+from caged.compare.entries import UserValues, read_table
+from caged.compare.groups import Group
 from caged.data.ids import Array
 from caged.data.popularity import USER_GROUPS
 from caged.errors import RunError
 from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
 from caged.evaluation.intervals import MOST_DRAWN, Interval, drawn_counts, percentile_interval
 from caged.evaluation.keys import METRICS, MetricKey
-from caged.experiments.compare_entries import UserValues, read_table
-from caged.experiments.compare_groups import Group
 
 
 class PooledDifference(NamedTuple):

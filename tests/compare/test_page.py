@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from caged.experiments.compare import Comparison, compare
-from caged.experiments.compare_tables import closing, tables
-from caged.report.compare_page import comparison_html, sentences
-from caged.report.compare_scatter import scatter, zoomed_ticks
-from caged.report.compare_text import comparison_latex, comparison_markdown, latex
-from tests.experiments.compared import values, write_audit_folder, write_run
+from caged.compare.page import comparison_html, sentences
+from caged.compare.scatter import scatter, zoomed_ticks
+from caged.compare.tables import closing, tables
+from caged.compare.text import comparison_latex, comparison_markdown, latex
+from caged.compare.work import Comparison, compare
+from tests.compare.compared import values, write_audit_folder, write_run
 from tests.page.test_html import check_page
 
 COMMAND = "caged compare runs/a runs/b"

@@ -9,6 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from caged.compare.entries import UserValues, averaged
+from caged.compare.groups import Group, kind_of_test, split_of
+from caged.compare.pooled import PooledDifference, pooled_differences
 from caged.data.ids import Array
 from caged.errors import DataError
 from caged.evaluation.intervals import Interval
@@ -23,9 +26,6 @@ from caged.evaluation.significance import (
     paired_test,
     welch_test,
 )
-from caged.experiments.compare_entries import UserValues, averaged
-from caged.experiments.compare_groups import Group, kind_of_test, split_of
-from caged.experiments.compare_pooled import PooledDifference, pooled_differences
 
 Verdict = Literal["better", "worse", "higher", "lower", "unclear", "untested"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from caged.evaluation.significance import LEVEL
-from caged.experiments.compare import Comparison, TradeOff
-from caged.experiments.compare_differences import Difference
-from caged.experiments.compare_tables import (
+from caged.compare.differences import Difference
+from caged.compare.scatter import scatter
+from caged.compare.tables import (
     UNDEFINED,
     TextTable,
     better,
@@ -23,10 +22,11 @@ from caged.experiments.compare_tables import (
     user_test_table,
     value,
 )
+from caged.compare.work import Comparison, TradeOff
+from caged.evaluation.significance import LEVEL
 from caged.page import charts
 from caged.page.definitions import INTERVAL, meaning
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
-from caged.report.compare_scatter import scatter
 from caged.runs.environment import versions
 
 _TERMS = {

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from caged.compare.differences import Difference
+from caged.compare.groups import Group
+from caged.compare.work import Comparison
 from caged.evaluation.keys import METRICS, MetricKey
 from caged.evaluation.significance import LEVEL
-from caged.experiments.compare import Comparison
-from caged.experiments.compare_differences import Difference
-from caged.experiments.compare_groups import Group
 
 BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "-"}  # by direction of a metric
 UNDEFINED = "-"

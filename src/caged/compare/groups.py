@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from caged.compare.entries import Entry
 from caged.errors import ConfigError, RunError, unknown
 from caged.evaluation.significance import LEAST_RUNS
-from caged.experiments.compare_entries import Entry
 
 Split = tuple[str, str]  # fingerprints of train and test
 

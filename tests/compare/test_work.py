@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import caged
+from caged.compare.work import compare, pareto_front
 from caged.errors import CagedError, ConfigError, DataError, RunError
 from caged.evaluation.significance import holm, paired_interval, paired_seed_test, paired_test, welch_test
-from caged.experiments.compare import compare, pareto_front
 from caged.files import json_ready
-from tests.experiments.compared import FINGERPRINTS, USERS, values, write_audit_folder, write_run
+from tests.compare.compared import FINGERPRINTS, USERS, values, write_audit_folder, write_run
 
 TESTED = ["recall@20", "ndcg@20", "recall@20/niche", "arp@20"]
 
