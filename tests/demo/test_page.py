@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from caged.experiments.demo import Demo
+from caged.demo.page import _page, comparison, demo_html, random_recall, sentences
+from caged.demo.work import Demo
 from caged.page.html import Term
-from caged.report.demo_page import _page, comparison, demo_html, random_recall, sentences
+from tests.demo.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
 from tests.page.test_html import check_page
-from tests.report.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
 
 
 def echo(demo: Demo) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from caged.experiments.demo import Demo, Difference, Row
+from caged.demo.work import Demo, Difference, Row
 
 MARKET: dict[str, Any] = {
     "parameters": {

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from caged.experiments.demo import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
+from caged.demo.work import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
 from caged.page import charts
 from caged.page.charts import REFERENCE, Series, decimal, percent
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
