@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tools.methods_doc import documented_methods, updated
 
 from caged.config import build, describe, option
 from caged.errors import ConfigError, RunError
 from caged.models import METHODS, register
 from caged.models.lightgcn import LightGCNConfig
 from caged.models.mostpop import MostPopular
-from caged.report import methods_doc
-from caged.report.methods_doc import documented_methods, updated
 from caged.runs.spec import preset_names, resolve
 from tests.cli.invoke import caged
+from tools import methods_doc
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "methods.md"
-COMMAND = "python -m caged.report.methods_doc docs/methods.md"
+COMMAND = "python -m tools.methods_doc docs/methods.md"
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tools.caged_doc import updated
 
-from caged.report import caged_doc
-from caged.report.caged_doc import updated
+from tools import caged_doc
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "caged.md"
-COMMAND = "python -m caged.report.caged_doc docs/caged.md"
+COMMAND = "python -m tools.caged_doc docs/caged.md"
 MARKED = "before\n<!-- runs: shop honest -->\nold\n<!-- end -->\nafter\n"
 SETTINGS = {
     "method": {"embedding_size": 64, "layers": 2, "l2": 1e-4},

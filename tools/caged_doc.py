@@ -1,6 +1,6 @@
 """The generated tables of `docs/caged.md`: every recorded run of LightGCN and CAGED.
 
-    python -m caged.report.caged_doc docs/caged.md
+    python -m tools.caged_doc docs/caged.md
 
 rewrites what stands between the markers and leaves the rest alone:
 
@@ -24,7 +24,7 @@ from typing import Any
 from scipy.stats import t as student
 
 from caged.files import read_json
-from caged.report.methods_doc import markdown_table, rewrite
+from tools.methods_doc import markdown_table, rewrite
 
 MARKED = re.compile(r"(<!-- runs: (\S+) (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 BACKBONE = "lightgcn"

@@ -1,6 +1,6 @@
 """The generated parts of `docs/methods.md`: a parameter table per method, and tables of recorded results.
 
-    python -m caged.report.methods_doc docs/methods.md
+    python -m tools.methods_doc docs/methods.md
 
 rewrites what stands between the markers and leaves the rest alone:
 
