@@ -15,8 +15,8 @@ TABLES = 4 * WIDTH * (USERS + ITEMS)
 SCRIPT = f"""
 import json
 import torch
-from caged.bench.graphs import Shape, generated
-from caged.bench.memory import peak_memory
+from benchmarks.graphs import Shape, generated
+from benchmarks.memory import peak_memory
 from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators

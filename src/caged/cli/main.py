@@ -9,12 +9,12 @@ import traceback
 from typing import NoReturn, cast
 
 import typer
+from benchmarks.command import bench
 
 from caged._version import __version__
 from caged.cli import data as data_commands
 from caged.cli import methods, plot, results
 from caged.cli.audit import audit
-from caged.cli.bench import bench
 from caged.cli.compare import compare_command
 from caged.cli.demo import demo
 from caged.cli.evaluate import evaluate

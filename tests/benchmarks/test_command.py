@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from caged.bench import cases
+from benchmarks import cases
 from tests.cli.invoke import caged
 
 ROOT = Path(__file__).parents[2]

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from caged.bench import growth, large
-from caged.bench.clone import reference
-from caged.bench.floor import propagation_floor
-from caged.bench.graphs import Log, log_of
-from caged.bench.setting import (
+from benchmarks import growth, large
+from benchmarks.clone import reference
+from benchmarks.floor import propagation_floor
+from benchmarks.graphs import Log, log_of
+from benchmarks.setting import (
     BATCH,
     REFERENCE_SHARE,
     Prepared,
@@ -25,9 +25,9 @@ from caged.bench.setting import (
     reference_model,
     sizes,
 )
-from caged.bench.timing import Measurement, replayed
-from caged.bench.training_cases import adversarial_phase, augmentation, epoch, method_epoch, step
-from caged.bench.update_case import update
+from benchmarks.timing import Measurement, replayed
+from benchmarks.training_cases import adversarial_phase, augmentation, epoch, method_epoch, step
+from benchmarks.update_case import update
 from caged.data import Interactions, carve_validation
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import Ranker

@@ -1,6 +1,6 @@
 """How an epoch and its memory grow with the number of interactions, users and items fixed, `batch_size = "auto"`.
 
-`python -m caged.bench.growth` prints one JSON object. The log is generated in one process and trained on in another,
+`python -m benchmarks.growth` prints one JSON object. The log is generated in one process and trained on in another,
 because the peak that the system reports never goes down again. An epoch is its sampling and as many times the median
 step as it has steps; only some steps are taken. Generating 50 million pairs takes longer than measuring: the folder
 that CAGED_BENCH_LOGS names keeps them for the next time.
@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from caged.bench.graphs import Shape, generated
-from caged.bench.memory import peak_memory
-from caged.bench.timing import seconds
+from benchmarks.graphs import Shape, generated
+from benchmarks.memory import peak_memory
+from benchmarks.timing import seconds
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.errors import RunError
@@ -52,7 +52,7 @@ def in_own_process(interactions: int, device: str, threads: int, *, quick: bool)
 
 
 def _call(*arguments: object) -> str:
-    command = [sys.executable, "-m", "caged.bench.growth", *map(str, arguments)]
+    command = [sys.executable, "-m", "benchmarks.growth", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]

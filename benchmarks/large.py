@@ -1,6 +1,6 @@
 """Top-20 lists over a catalogue of a million items for users out of a million: time of a sample, and peak memory.
 
-`python -m caged.bench.large` prints one JSON object. It is a process of its own because the peak that the system
+`python -m benchmarks.large` prints one JSON object. It is a process of its own because the peak that the system
 reports never goes down again.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from caged.bench.clone import reference
-from caged.bench.memory import peak_memory
-from caged.bench.timing import seconds
+from benchmarks.clone import reference
+from benchmarks.memory import peak_memory
+from benchmarks.timing import seconds
 from caged.errors import RunError
 from caged.evaluation.topk import LEAST_USERS, Ranker
 from caged.models.contract import DotScorer, Vectors
@@ -31,7 +31,7 @@ OVERHEAD = 512 * 2**20  # of interpreter and libraries, at most
 def in_own_process(device: str, threads: int, *, quick: bool) -> dict[str, Any]:
     """Time and peak memory of a sample of users; `quick` takes a hundredth of both sides."""
     rows = USERS // 100 if quick else USERS
-    command = [sys.executable, "-m", "caged.bench.large", "--device", device, "--threads", str(threads)]
+    command = [sys.executable, "-m", "benchmarks.large", "--device", device, "--threads", str(threads)]
     command += ["--users", str(rows), "--items", str(rows), "--sample", "64" if quick else "256"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:

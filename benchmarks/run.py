@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from caged.bench.cases import Case, cases
-from caged.bench.clone import reference
-from caged.bench.setting import Prepared, Setting
-from caged.bench.timing import Ceilings, interleaved, threads
+from benchmarks.cases import Case, cases
+from benchmarks.clone import reference
+from benchmarks.setting import Prepared, Setting
+from benchmarks.timing import Ceilings, interleaved, threads
 from caged.errors import ConfigError, suggestion
 from caged.runs.environment import check_threads, hardware, resolve_device, versions
 from caged.runs.results import shareable

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from caged.bench.clone import reference
-from caged.bench.floor import step_floor
-from caged.bench.graphs import Log, log_of
-from caged.bench.profile import profiled
-from caged.bench.setting import (
+from benchmarks.clone import reference
+from benchmarks.floor import step_floor
+from benchmarks.graphs import Log, log_of
+from benchmarks.profile import profiled
+from benchmarks.setting import (
     BATCH,
     REFERENCE_SHARE,
     Prepared,

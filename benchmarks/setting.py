@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from caged.bench.clone import reference
-from caged.bench.graphs import Log
-from caged.bench.timing import Ceilings, Measurement, seconds
+from benchmarks.clone import reference
+from benchmarks.graphs import Log
+from benchmarks.timing import Ceilings, Measurement, seconds
 from caged.data import Interactions
 from caged.graph import BipartiteGraph
 

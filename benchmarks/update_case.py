@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from caged.bench.clone import reference
-from caged.bench.graphs import Log, log_of
-from caged.bench.setting import BATCH, Prepared, Setting, with_gpu_peak
+from benchmarks.clone import reference
+from benchmarks.graphs import Log, log_of
+from benchmarks.setting import BATCH, Prepared, Setting, with_gpu_peak
 from caged.graph import BipartiteGraph
 from caged.models.caged.method import CAGED, CAGEDConfig
 from caged.models.contract import EpochContext

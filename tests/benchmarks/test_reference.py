@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from benchmarks.graphs import SHAPES, Shape, generated
 
-from caged.bench import clone
-from caged.bench.graphs import SHAPES, Shape, generated
+from benchmarks import clone
 from caged.errors import RunError
 from caged.evaluation.topk import top_k
 from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers

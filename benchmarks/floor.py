@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from caged.bench.timing import Ceilings
+from benchmarks.timing import Ceilings
 from caged.graph import BipartiteGraph, chosen_backend
 
 

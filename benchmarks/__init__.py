@@ -5,8 +5,8 @@ the engine is judged by, so it should not travel, change or be tuned together wi
 clone and says so elsewhere; `python -m benchmarks` is the same program.
 """
 
-from caged.bench.cases import cases
-from caged.bench.profile import profile_rows
-from caged.bench.run import Request, record, run
+from benchmarks.cases import cases
+from benchmarks.profile import profile_rows
+from benchmarks.run import Request, record, run
 
 __all__ = ["Request", "cases", "profile_rows", "record", "run"]

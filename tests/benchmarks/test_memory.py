@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from caged.bench import memory
+from benchmarks import memory
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="VmHWM is Linux's")
