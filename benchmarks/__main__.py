@@ -1,8 +1,17 @@
-"""`python -m benchmarks ...` in a clone is `caged bench ...`."""
+"""`python -m benchmarks`, in a clone of the repository."""
 
-import sys
+import typer
 
-from caged.cli.main import main
+from benchmarks.command import bench
+from caged.cli.main import run
 
-sys.argv = ["caged", "bench", *sys.argv[1:]]
-main()
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(bench)
+
+
+def main() -> None:
+    run(app, "python -m benchmarks")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from benchmarks import growth, large
-from benchmarks.clone import reference
+from benchmarks import growth, large, reference
 from benchmarks.floor import propagation_floor
 from benchmarks.graphs import Log, log_of
 from benchmarks.setting import (
@@ -141,7 +140,7 @@ class _Lists:
     def prepared(self, ours: Callable[[], object], data: str, **more: Any) -> Prepared:
         return Prepared(
             ours=self._setting.timed(ours),
-            reference=self._setting.timed(lambda: reference().top_k(self.users, self.items, self._seen, K)),
+            reference=self._setting.timed(lambda: reference.top_k(self.users, self.items, self._seen, K)),
             data=data,
             fraction_of_ceiling=lambda taken: self._flops / taken / self._setting.ceilings.flops,
             ceiling="matrix product",

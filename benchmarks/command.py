@@ -1,4 +1,4 @@
-"""`caged bench`."""
+"""The command `python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.profile import profile_rows
+from benchmarks.run import Request, record, run
 from caged.cli.output import Verbose, number, print_json, print_table, say
 from caged.files import make_parent, write_json
 
@@ -36,16 +38,14 @@ def bench(
 
     Examples:
 
-      caged bench --only propagation --json
+      python -m benchmarks --only propagation --json
 
-      caged bench --only 'step/*' --threads 2
+      python -m benchmarks --only 'step/*' --threads 2
 
-      caged bench --only 'methods/reg*,methods/macr*' --profile
+      python -m benchmarks --only 'methods/reg*,methods/macr*' --profile
     """
-    from caged.bench import Request, profile_rows, record, run  # heavy, and no other command needs it
-
     request = Request(only, device, threads, quick, profile)
-    command = shlex.join(["caged", *sys.argv[1:]])
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
 
     def begin(name: str) -> None:
         if out is not None:  # only now is everything else known to be right

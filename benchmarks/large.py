@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.clone import reference
+from benchmarks import reference
 from benchmarks.memory import peak_memory
 from benchmarks.timing import seconds
 from caged.errors import RunError
@@ -52,7 +52,7 @@ def measure(users: int, items: int, sample: int, device: torch.device) -> dict[s
     nothing = [np.zeros(0, dtype=np.int64)] * sample
     # 64 users per block as ours: with 512 it would take 4 GB for scores and twice that for their order
     plain = min(
-        seconds(lambda: reference().top_k(host[0][asked], host[1], nothing, K, block=LEAST_USERS), device)
+        seconds(lambda: reference.top_k(host[0][asked], host[1], nothing, K, block=LEAST_USERS), device)
         for _ in range(2)
     )
     tables = 4 * WIDTH * (users + items)

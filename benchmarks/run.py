@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from benchmarks.cases import Case, cases
-from benchmarks.clone import reference
 from benchmarks.setting import Prepared, Setting
 from benchmarks.timing import Ceilings, interleaved, threads
 from caged.errors import ConfigError, suggestion
@@ -64,7 +63,6 @@ def run(
     check_threads(request.threads)
     chosen = select(request.only)
     device = resolve_device(request.device)
-    reference()  # missing? better now than after minutes
     bench = _Bench(device, request)
     results: list[Result] = []
     with warnings.catch_warnings():

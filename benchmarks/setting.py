@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from benchmarks.clone import reference
+from benchmarks import reference
 from benchmarks.graphs import Log
 from benchmarks.timing import Ceilings, Measurement, seconds
 from caged.data import Interactions
@@ -58,7 +58,7 @@ class ReferenceSampling:
         self.item_count, self.triples = log.train.item_count, len(log.train)
 
     def draw(self, count: int) -> Any:
-        return reference().sample_epoch(self.positives, self.item_count, count, seed=1)
+        return reference.sample_epoch(self.positives, self.item_count, count, seed=1)
 
     def epoch(self) -> float:
         """Seconds for an epoch of triples, from a part of it."""
@@ -68,8 +68,8 @@ class ReferenceSampling:
 
 def reference_model(log: Log, width: int, layers: int, setting: Setting) -> Any:
     train = log.train
-    adjacency = reference().normalized_adjacency(train.users, train.items, train.user_count, train.item_count)
-    return reference().LightGCN(adjacency.to(setting.device), train.user_count, train.item_count, width, layers)
+    adjacency = reference.normalized_adjacency(train.users, train.items, train.user_count, train.item_count)
+    return reference.LightGCN(adjacency.to(setting.device), train.user_count, train.item_count, width, layers)
 
 
 def items_of_users(train: Interactions) -> list[Any]:

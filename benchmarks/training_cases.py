@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.clone import reference
+from benchmarks import reference
 from benchmarks.floor import step_floor
 from benchmarks.graphs import Log, log_of
 from benchmarks.profile import profiled
@@ -86,7 +86,7 @@ class _ReferenceTraining:
         self.triples = self.sampling.draw(self.count * BATCH)
 
     def step(self) -> float:
-        work = partial(reference().train_steps, self.model, self.optimizer, self.triples, BATCH, L2)
+        work = partial(reference.train_steps, self.model, self.optimizer, self.triples, BATCH, L2)
         return self.setting.seconds(work) / self.count
 
     def epoch(self) -> float:

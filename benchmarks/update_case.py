@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.clone import reference
+from benchmarks import reference
 from benchmarks.graphs import Log, log_of
 from benchmarks.setting import BATCH, Prepared, Setting, with_gpu_peak
 from caged.graph import BipartiteGraph
@@ -98,13 +98,13 @@ def _graph(log: Log, edges: int | None, setting: Setting) -> BipartiteGraph:
 
 
 def _literal_update(method: CAGED, setting: Setting) -> Callable[[], float]:
-    model = reference().PairAutoencoder(method.config.embedding_size).to(setting.device)
+    model = reference.PairAutoencoder(method.config.embedding_size).to(setting.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=method.config.estimator_learning_rate)
     users, items = method.graph.users.long(), method.graph.items.long()
     vectors = method.scorer().vectors
     weights = (method.weights.to_user.clone(), method.weights.to_item.clone())
 
     def work() -> None:
-        reference().update_weights(model, optimizer, vectors, (users, items), weights, BATCH, method.config.eps)
+        reference.update_weights(model, optimizer, vectors, (users, items), weights, BATCH, method.config.eps)
 
     return lambda: setting.seconds(work)

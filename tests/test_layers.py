@@ -13,24 +13,26 @@ import pytest
 import caged
 
 ROOT = Path(caged.__file__).parent
-FOUNDATION = {"_version", "errors", "config", "seeding", "files", "optim", "recording"}
+FOUNDATION = {"_version", "errors", "config", "seeding", "files", "optimiser", "cuda_graph"}
 ORDER = {
     "data": 1,
     "graph": 2,
     "models": 3,
     "training": 4,
     "evaluation": 4,
-    "experiments": 5,
-    "bench": 6,
-    "report": 6,
-    "serve": 6,
-    "cli": 7,
-    "__main__": 8,
+    "runs": 5,
+    "page": 6,
+    "audit": 7,
+    "compare": 8,
+    "demo": 8,
+    "cli": 9,
+    "__main__": 10,
 }
+PRODUCTS = {"audit", "compare", "demo"}
 CORE = {"data", "graph", "models", "training", "evaluation"}
 CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
 # Triton comes with CUDA builds of torch, these are imported only where there is a device.
-GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_kernels.py": {"triton"}, "triton_triples.py": {"triton"}}
+GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_products.py": {"triton"}, "triton_triples.py": {"triton"}}
 ENTRY = "__init__"  # the public names; loaded on first use
 
 
@@ -95,13 +97,13 @@ def test_the_core_needs_few_packages(module: Path) -> None:
 
 
 def test_the_walker_sees_what_it_should() -> None:
-    module = ROOT / "experiments" / "run.py"
+    module = ROOT / "runs" / "execute.py"
     assert {"caged.data", "caged.errors", "time", "pathlib", "torch"} <= imports_of(module)
     assert {"data", "errors", "evaluation", "training"} <= layers_in(imports_of(module))
     assert "training" not in allowed("evaluation")
     assert "evaluation" not in allowed("training")
     assert "data" not in allowed("errors")
-    assert {"training", "evaluation", "models"} <= allowed("experiments")
+    assert {"training", "evaluation", "models"} <= allowed("runs")
 
 
 def test_importing_caged_loads_nothing_heavy() -> None:

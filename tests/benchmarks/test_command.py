@@ -1,4 +1,4 @@
-"""`caged bench` on a tiny graph: what it prints, writes and refuses."""
+"""`python -m benchmarks` on a tiny graph: what it prints, writes and refuses."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cases
-from tests.cli.invoke import caged
+from benchmarks.__main__ import main
+from benchmarks.cases import cases
+from tests.cli.invoke import Outcome, called
 
 ROOT = Path(__file__).parents[2]
 PROMISED = {
@@ -29,6 +30,10 @@ PROMISED = {
 }
 
 
+def benchmarks(*arguments: str | Path) -> Outcome:
+    return called(main, "benchmarks", *arguments)
+
+
 def test_the_promised_benchmarks_exist():
     assert set(cases()) >= PROMISED
 
@@ -36,7 +41,7 @@ def test_the_promised_benchmarks_exist():
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     out = tmp_path_factory.mktemp("bench") / "new" / "record.json"
-    outcome = caged("bench", "--only", "tiny", "--quick", "--threads", "1", "--device", "cpu", "--json", "--out", out)
+    outcome = benchmarks("--only", "tiny", "--quick", "--threads", "1", "--device", "cpu", "--json", "--out", out)
     assert outcome.code == 0, outcome.err
     return json.loads(outcome.out), json.loads(out.read_text())
 
@@ -64,7 +69,7 @@ def test_json_is_a_list_with_the_promised_fields(written):
 
 def test_a_profile_says_what_a_step_is_made_of():
     only = ("--only", "step/tiny/*,sampling/tiny", "--quick", "--threads", "1", "--device", "cpu", "--profile")
-    step, sampling = json.loads(caged("bench", *only, "--json").out)
+    step, sampling = json.loads(benchmarks(*only, "--json").out)
     assert "profile" not in sampling
     found = step["profile"]
     seconds = [part["seconds"] for part in found["parts"]]
@@ -72,7 +77,7 @@ def test_a_profile_says_what_a_step_is_made_of():
     assert found["seconds"] == pytest.approx(sum(seconds))
     assert found["calls"] == pytest.approx(sum(part["calls"] for part in found["parts"]))
     assert {"aten::mul", "Optimizer.step#Adam.step"} <= {part["name"] for part in found["parts"]}
-    text = caged("bench", *only).out
+    text = benchmarks(*only).out
     assert "all operators" in text
     assert " others" in text
 
@@ -98,14 +103,14 @@ def test_an_update_says_what_its_parts_take_and_of_how_many_edges(written):
 def test_the_record_says_where_it_comes_from(written):
     results, record = written
     assert record["results"] == results
-    assert record["command"].startswith("caged bench --only tiny")
+    assert record["command"].startswith("python -m benchmarks --only tiny")
     assert {"torch", "numpy", "caged"} <= set(record["versions"])
     assert len(record["load_average"]) == 3
     assert record["hardware"]["device"] == "cpu"
 
 
 def test_the_table_has_a_row_per_result_and_number_of_threads():
-    outcome = caged("bench", "--only", "sampling/tin?", "--quick", "--device", "cpu")
+    outcome = benchmarks("--only", "sampling/tin?", "--quick", "--device", "cpu")
     assert outcome.code == 0, outcome.err
     assert "measuring sampling/tiny" in outcome.err
     rows = outcome.out.splitlines()[1:]
@@ -122,7 +127,7 @@ def test_the_table_has_a_row_per_result_and_number_of_threads():
     ],
 )
 def test_wrong_requests_are_one_sentence(options, sentence):
-    outcome = caged("bench", *options)
+    outcome = benchmarks(*options)
     assert outcome.code == 2
     assert sentence in outcome.error
 
@@ -136,11 +141,11 @@ def test_python_m_benchmarks_is_the_same_program():
 
 def test_a_place_that_cannot_be_written_is_told_before_measuring(tmp_path):
     (tmp_path / "file").touch()
-    outcome = caged("bench", "--only", "sampling/tiny", "--quick", "--out", tmp_path / "file" / "record.json")
+    outcome = benchmarks("--only", "sampling/tiny", "--quick", "--out", tmp_path / "file" / "record.json")
     assert outcome.code == 2
     assert f"cannot create {tmp_path / 'file'}" in outcome.error
 
 
 def test_a_wrong_request_leaves_no_folder_behind(tmp_path):
-    assert caged("bench", "--only", "nothing-like-it", "--out", tmp_path / "new" / "record.json").code == 2
+    assert benchmarks("--only", "nothing-like-it", "--out", tmp_path / "new" / "record.json").code == 2
     assert not (tmp_path / "new").exists()

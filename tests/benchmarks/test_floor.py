@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from benchmarks.floor import Floor, propagation_floor, step_floor
 
 from benchmarks import floor
+from benchmarks.floor import Floor, propagation_floor, step_floor
 from caged.graph import BipartiteGraph
 from tests.graph.graphs import random_graph
 

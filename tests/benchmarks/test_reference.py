@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from benchmarks.graphs import SHAPES, Shape, generated
 
-from benchmarks import clone
-from caged.errors import RunError
+from benchmarks import reference
+from benchmarks.graphs import SHAPES, Shape, generated
 from caged.evaluation.topk import top_k
 from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
 from caged.models.caged.estimator import Network, elbo
 from caged.models.contract import DotScorer, Vectors
 
-reference = clone.reference()
 LOG = generated(Shape(80, 60, 900))
 SEEN = np.split(LOG.items, LOG.user_offsets[1:-1])
 
@@ -106,10 +104,3 @@ def test_generated_graphs_have_exactly_the_stated_size():
     assert np.array_equal(generated(shape).items, log.items)
     degrees = np.sort(log.item_degrees)[::-1]
     assert degrees[: len(degrees) // 5].sum() > 0.3 * len(log)  # a head
-
-
-def test_outside_of_a_clone_there_is_one_clear_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(clone, "__file__", str(tmp_path / "lib" / "site-packages" / "caged" / "bench" / "clone.py"))
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(RunError, match="clone of the repository"):
-        clone.reference.__wrapped__()

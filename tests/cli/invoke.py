@@ -7,6 +7,7 @@ import io
 import logging
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
@@ -29,16 +30,21 @@ class Outcome(NamedTuple):
 
 def caged(*arguments: str | Path, cwd: Path | None = None) -> Outcome:
     """Run `caged ARGUMENTS` in this process."""
+    return called(main, "caged", *arguments, cwd=cwd)
+
+
+def called(entry: Callable[[], None], name: str, *arguments: str | Path, cwd: Path | None = None) -> Outcome:
+    """Run the command line behind `entry` in this process."""
     out, err = io.StringIO(), io.StringIO()
     code = 0
     with contextlib.ExitStack() as stack:
-        stack.enter_context(mock.patch.object(sys, "argv", ["caged", *map(str, arguments)]))
+        stack.enter_context(mock.patch.object(sys, "argv", [name, *map(str, arguments)]))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
         if cwd is not None:
             stack.enter_context(contextlib.chdir(cwd))
         try:
-            main()
+            entry()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
         finally:

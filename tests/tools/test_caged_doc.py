@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tools.caged_doc import updated
 
 from tools import caged_doc
+from tools.caged_doc import updated
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "caged.md"

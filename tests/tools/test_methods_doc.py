@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tools.methods_doc import documented_methods, updated
 
 from caged.config import build, describe, option
 from caged.errors import ConfigError, RunError
@@ -18,6 +17,7 @@ from caged.models.mostpop import MostPopular
 from caged.runs.spec import preset_names, resolve
 from tests.cli.invoke import caged
 from tools import methods_doc
+from tools.methods_doc import documented_methods, updated
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "methods.md"

@@ -9,7 +9,6 @@ import traceback
 from typing import NoReturn, cast
 
 import typer
-from benchmarks.command import bench
 
 from caged._version import __version__
 from caged.cli import data as data_commands
@@ -57,7 +56,6 @@ app.command("explain")(explain_command)
 app.command()(audit)
 app.command("compare")(compare_command)
 app.command()(demo)
-app.command()(bench)
 app.add_typer(data_commands.app, name="data")
 app.add_typer(methods.app, name="methods")
 app.add_typer(plot.app, name="plot")
@@ -79,9 +77,14 @@ def _refuse(error: CagedError) -> NoReturn:
 
 
 def main() -> None:
+    run(app, "caged")
+
+
+def run(commands: typer.Typer, name: str) -> NoReturn:
+    """Run a command line and leave with its exit code; whatever a user can cause is one sentence on stderr."""
     logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
     try:
-        code = app(prog_name="caged", standalone_mode=False)
+        code = commands(prog_name=name, standalone_mode=False)
         sys.stdout.flush()
     except CagedError as error:
         _refuse(error)

@@ -173,7 +173,7 @@ def deviations(spec: ExperimentSpec) -> list[str]:
 
 
 def preset_names() -> list[str]:
-    folder = resources.files("caged.experiments") / "presets"
+    folder = resources.files("caged.runs") / "presets"
     return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
@@ -239,7 +239,7 @@ def _preset_text(name: str) -> str:
             raise ConfigError(f"cannot read preset file {name} ({error}); give a readable TOML file") from error
     if name not in preset_names():
         raise ConfigError(unknown("preset", name, preset_names()))
-    return (resources.files("caged.experiments") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    return (resources.files("caged.runs") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _apply_protocol(values: dict[str, dict[str, Any]], protocol: Protocol, config: type[Any]) -> None:

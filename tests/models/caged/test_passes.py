@@ -7,9 +7,9 @@ import dataclasses
 import pytest
 import torch
 
-import caged.models.caged.gradients as gradients
 from caged.errors import DeviceError
 from caged.graph import BipartiteGraph, Engine
+from caged.models.caged import gradients
 from caged.models.caged.estimator import Estimator, Network, Terms, chunk_size, power_sums
 from caged.models.caged.gradients import FlatNetwork
 from caged.models.caged.method import CAGED, CAGEDConfig
