@@ -22,13 +22,10 @@ ORDER = {
     "evaluation": 4,
     "runs": 5,
     "page": 6,
-    "audit": 7,
-    "compare": 8,
-    "demo": 8,
-    "cli": 9,
-    "__main__": 10,
+    "products": 7,
+    "cli": 8,
+    "__main__": 9,
 }
-PRODUCTS = {"audit", "compare", "demo"}
 CORE = {"data", "graph", "models", "training", "evaluation"}
 CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
 # Triton comes with CUDA builds of torch, these are imported only where there is a device.

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from caged._version import __version__
 
 if TYPE_CHECKING:
-    from caged.audit.public import Audit, audit
-    from caged.compare.work import compare
     from caged.data import IdMap, Interactions, Split, split
     from caged.data.source import dataset
     from caged.errors import CagedError
+    from caged.products.audit.public import Audit, audit
+    from caged.products.compare.work import compare
     from caged.runs.recommender import (
         APDA,
         CAGED,
@@ -44,7 +44,7 @@ _HOME = {
     "APDA": "caged.runs.recommender",
     "AdjNorm": "caged.runs.recommender",
     "AdvDrop": "caged.runs.recommender",
-    "Audit": "caged.audit.public",
+    "Audit": "caged.products.audit.public",
     "CAGED": "caged.runs.recommender",
     "CagedError": "caged.errors",
     "EASE": "caged.runs.recommender",
@@ -60,8 +60,8 @@ _HOME = {
     "Recommender": "caged.runs.recommender",
     "Reg": "caged.runs.recommender",
     "Split": "caged.data",
-    "audit": "caged.audit.public",
-    "compare": "caged.compare.work",
+    "audit": "caged.products.audit.public",
+    "compare": "caged.products.compare.work",
     "dataset": "caged.data.source",
     "load": "caged.runs.recommender",
     "split": "caged.data",

@@ -123,6 +123,11 @@ def test_the_table_has_a_row_per_result_and_number_of_threads():
         (["--only", "propagations"], "no benchmark matches 'propagations'"),
         (["--only", "tiny,nothing-like-it"], "no benchmark matches 'nothing-like-it'"),
         (["--only", "tiny", "--threads", "0"], "threads is 0"),
+        (["--only", "tiny", "--threads", "100000"], "threads is 100000"),
+        (["--only", ""], "--only is ''"),
+        (["--only", "step/tiny/k8,"], "--only is 'step/tiny/k8,'"),
+        (["--only", " , "], "--only is ' , '"),
+        (["--only", "step/tiny/k8, nothing"], "no benchmark matches 'nothing'"),
         (["--only", "tiny", "--device", "tpu"], "unknown device 'tpu'"),
     ],
 )
@@ -149,3 +154,10 @@ def test_a_place_that_cannot_be_written_is_told_before_measuring(tmp_path):
 def test_a_wrong_request_leaves_no_folder_behind(tmp_path):
     assert benchmarks("--only", "nothing-like-it", "--out", tmp_path / "new" / "record.json").code == 2
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_as_output_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    outcome = benchmarks("--only", "step/tiny/k8", "--quick", "--out", tmp_path / "results")
+    assert outcome.code == 2
+    assert "it is a folder" in outcome.error

@@ -10,10 +10,10 @@ import pytest
 
 import caged.cli.demo as command
 from caged.data.market.simulate import MarketConfig
-from caged.demo.work import METHODS, run_demo
+from caged.products.demo.work import METHODS, run_demo
 from tests.cli.invoke import caged, contents
-from tests.demo.demos import DEMO
 from tests.page.test_html import check_page
+from tests.products.demo.demos import DEMO
 
 TINY = MarketConfig(user_count=80, item_count=60, rounds=10, test_rounds=5, slots=8, rank=4, shortlist=20)
 FILES = {"demo.json", "report.html"}

@@ -38,33 +38,14 @@ def test_memory_that_nobody_has(log_csv: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", ["0", "100000"])
-@pytest.mark.parametrize("command", ["train", "bench"])
-def test_threads_that_no_machine_has(command: str, threads: str, log_csv: Path, tmp_path: Path) -> None:
-    arguments = {"train": ["--data", str(log_csv), "--method", "lightgcn"], "bench": ["--only", "step/tiny"]}[command]
-    refused_without_a_trace(tmp_path, [command, *arguments, "--threads", threads], f"threads is {threads}", "from 1 to")
+def test_threads_that_no_machine_has(threads: str, log_csv: Path, tmp_path: Path) -> None:
+    arguments = ["train", "--data", str(log_csv), "--method", "lightgcn", "--threads", threads]
+    refused_without_a_trace(tmp_path, arguments, f"threads is {threads}", "from 1 to")
 
 
 def test_a_list_length_twice(log_csv: Path, tmp_path: Path) -> None:
     arguments = ["train", "--data", str(log_csv), "--method", "mostpop", "--out", "run", "--set", "eval.k=20,10,20"]
     refused_without_a_trace(tmp_path, arguments, "eval.k is 20, 10, 20", "once")
-
-
-# ---------------------------------------------------------------- bench
-
-
-@pytest.mark.parametrize("only", ["", "step/tiny/k8,", " , "])
-def test_an_empty_pattern(only: str, tmp_path: Path) -> None:
-    refused_without_a_trace(tmp_path, ["bench", "--only", only], f"--only is '{only}'", "empty")
-
-
-def test_spaces_between_patterns(tmp_path: Path) -> None:
-    refused_without_a_trace(tmp_path, ["bench", "--only", "step/tiny/k8, nothing"], "no benchmark matches 'nothing'")
-
-
-def test_a_folder_as_output_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    outcome = caged("bench", "--only", "step/tiny/k8", "--quick", "--out", "results", cwd=tmp_path)
-    refused(outcome, "cannot write results", "it is a folder")
 
 
 # ---------------------------------------------------------------- stopping

@@ -11,12 +11,12 @@ from caged.graph import (
     EdgeWeights,
     Engine,
     Tables,
-    cpu,
     degree_weights,
     propagate,
     propagate_transposed,
     uniform_layers,
 )
+from caged.graph.kernels import cpu
 from caged.graph.kernels.cpu import COLUMNS, CpuLayout, aggregate
 from tests.graph.graphs import CORNERS, dense, dense_propagate, graph_of, random_graph, random_weights
 

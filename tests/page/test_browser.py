@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from caged.audit.page import audit_html
-from caged.demo.page import demo_html
-from tests.audit.audits import made_up, with_further_tests
-from tests.demo.demos import with_all_methods
+from caged.products.audit.page import audit_html
+from caged.products.demo.page import demo_html
 from tests.page.browser import Browser, installed
+from tests.products.audit.audits import made_up, with_further_tests
+from tests.products.demo.demos import with_all_methods
 
 PROGRAM = installed()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome is installed (CHROMIUM may name one)")

@@ -10,10 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.audit.gates import Base, Verdict, check_gates, judge, parse_gate
-from caged.audit.public import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
-from caged.audit.result import AuditResult
-from caged.audit.work import audit_lists
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.config import build
 from caged.data.folders import refuse_filled_folder
@@ -21,6 +17,10 @@ from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
 from caged.files import check_file, write_text
 from caged.page.html import require_templates, templates_are_there
+from caged.products.audit.gates import Base, Verdict, check_gates, judge, parse_gate
+from caged.products.audit.public import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
+from caged.products.audit.result import AuditResult
+from caged.products.audit.work import audit_lists
 from caged.runs.spec import EvalConfig
 
 GATE_FAILED = 1

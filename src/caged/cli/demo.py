@@ -11,15 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.audit.page import audit_html
-from caged.audit.result import AuditResult
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.data.market.simulate import MarketConfig
-from caged.demo.page import comparison, demo_html, sentences
-from caged.demo.work import Demo, run_demo
 from caged.errors import RunError
 from caged.files import write_json, write_text
 from caged.page.html import require_templates
+from caged.products.audit.page import audit_html
+from caged.products.audit.result import AuditResult
+from caged.products.demo.page import comparison, demo_html, sentences
+from caged.products.demo.work import Demo, run_demo
 from caged.runs.environment import resolve_device, set_threads, versions
 
 PAGE, NUMBERS = "report.html", "demo.json"

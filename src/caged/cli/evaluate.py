@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from caged.audit.of_run import audit_run
-from caged.audit.page import audit_html
 from caged.cli.metrics_table import print_metrics
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
+from caged.products.audit.of_run import audit_run
+from caged.products.audit.page import audit_html
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.execute import evaluate_part, load_data_of, warnings_of

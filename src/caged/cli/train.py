@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.audit.of_run import audit_run
-from caged.audit.page import audit_html
 from caged.cli.metrics_table import print_metrics
 from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.files import write_text
 from caged.page.html import templates_are_there
+from caged.products.audit.of_run import audit_run
+from caged.products.audit.page import audit_html
 from caged.runs.execute import Recording, RunResult, read_spec, resume, start, warnings_of
 from caged.runs.spec import ExperimentSpec, resolve
 from caged.training import Interrupted

@@ -86,7 +86,11 @@ def digests(folder: Path) -> dict[str, str]:
 def test_equal_bytes_in_other_processes_with_other_threads_and_blas_kernels(market: Market, tmp_path: Path) -> None:
     market.write(tmp_path / "here")
     expected = digests(tmp_path / "here")
-    code = "import sys; from pathlib import Path; from caged.data.market import simulate as s; s.simulate().write(Path(sys.argv[1]))"
+    code = """
+import sys, pathlib
+from caged.data.market.simulate import simulate
+simulate().write(pathlib.Path(sys.argv[1]))
+"""
     for threads, kernel in (("1", "Nehalem"), ("2", "Haswell")):
         folder = tmp_path / threads
         environment = os.environ | {"OPENBLAS_NUM_THREADS": threads, "OPENBLAS_CORETYPE": kernel}

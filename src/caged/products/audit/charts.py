@@ -1,0 +1,343 @@
+"""The figures of an audit's page: from an `AuditResult` to charts with their numbers in tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from caged.data.ids import Array
+from caged.data.popularity import BUCKETS, USER_GROUPS
+from caged.page import charts
+from caged.page.charts import REFERENCE, Series, decimal, percent
+from caged.page.definitions import meaning
+from caged.page.html import Column, Figure, Panel, Table, Term
+from caged.page.svg import Format
+from caged.page.tenths import TENTHS, tenths_panel
+from caged.products.audit.result import AuditResult
+
+HISTORY, LISTS, WANTED = "Training interactions", "List places", "Wanted in the test"
+_LOOKS = {HISTORY: REFERENCE, LISTS: 0, WANTED: 1}
+_LORENZ_STEPS = 50
+GROUP_NAMES = {"niche-taste": "Niche taste", "diverse": "In between", "blockbuster": "Blockbuster"}
+ITEM_NAMES = {"": "All items", "/popular": "Popular", "/niche": "Niche"}
+_ITEM_LOOKS = {"": REFERENCE, "/popular": 3, "/niche": 2}  # apart from those of lists and wishes
+
+
+def main_k(audit: AuditResult) -> int:
+    """The cut-off that charts and sentences are about: the first that was asked for."""
+    return audit.ks[0]
+
+
+def with_interval(audit: AuditResult, key: str, written: Format = percent) -> str:
+    """`12.3% (11.9% to 12.7%)`; without the brackets where there is no interval."""
+    value = audit.metrics.get(key, math.nan)
+    between = interval_text(audit, key, written).replace(" ", "\N{NO-BREAK SPACE}")  # a line breaks before it
+    return written(value) + (f" ({between})" if between else "")
+
+
+def interval_text(audit: AuditResult, key: str, written: Format = percent) -> str:
+    interval = audit.intervals.get(key)
+    if interval is None or not math.isfinite(audit.metrics.get(key, math.nan)):
+        return ""
+    return f"{written(interval.low)} to {written(interval.high)}"
+
+
+# ---------------------------------------------------------------- exposure by tenth of the items
+
+
+def counted(audit: AuditResult) -> dict[str, Array]:
+    """Per item: training interactions, list places, and how often it is relevant where a test was given."""
+    exposure = audit.exposure
+    counts = {HISTORY: exposure.degrees, LISTS: exposure.shown[main_k(audit)]}
+    return counts if exposure.relevant is None else {**counts, WANTED: exposure.relevant}
+
+
+def bucket_shares(audit: AuditResult, counts: Array) -> list[float]:
+    """The share of each tenth of the items, most popular first; NaN where there is nothing to share."""
+    mass = np.bincount(audit.exposure.bucket, weights=counts, minlength=BUCKETS)
+    total = mass.sum()
+    return [float(share) for share in mass / total] if total else [math.nan] * BUCKETS
+
+
+def exposure_figure(audit: AuditResult) -> Figure:
+    series = [Series(name, bucket_shares(audit, counts), look=_LOOKS[name]) for name, counts in counted(audit).items()]
+    said = "; ".join(f"{one.name}: {percent(one.values[0])}" for one in series)
+    description = f"Share that falls to the most popular tenth of the items. {said}."
+    panel = tenths_panel(
+        series,
+        title="Who gets the places in the lists, by popularity of the items",
+        description=description,
+        y_label="share",
+    )
+    meanings = {
+        HISTORY: "Share of all training interactions that fall on this tenth of the items.",
+        LISTS: f"Share of the first {main_k(audit)} places of all lists that hold items of this tenth.",
+        WANTED: "Share of the pairs of the test part that fall on this tenth of the items.",
+    }
+    columns = [Column("tenth of the items", numeric=False), *(Column(one.name, meanings[one.name]) for one in series)]
+    rows = [[f"tenth {tenth}", *(percent(one.values[place]) for one in series)] for place, tenth in enumerate(TENTHS)]
+    wanted = " Orange is what users wanted in the test." if audit.exposure.relevant is not None else ""
+    caption = (
+        "Items are sorted by their training interactions and cut into ten equal groups. Grey is the share of the "
+        f"training interactions, blue the share of the list places.{wanted} Blue above grey: the lists give the group "
+        "more attention than it already had. A user's own training items are usually not listed again, which alone "
+        "moves some places away from the most popular tenth."
+    )
+    return Figure([panel], caption, Table(description, columns, rows))
+
+
+# ---------------------------------------------------------------- Lorenz curves
+
+
+def lorenz(counts: Array, steps: int = _LORENZ_STEPS) -> list[float]:
+    """Share of all counts that the least counted p of the items hold, for p = 0, 1/steps, ..., 1.
+
+    >>> lorenz(np.array([0, 1, 3, 0]), 4)
+    [0.0, 0.0, 0.0, 0.25, 1.0]
+    """
+    total = counts.sum()
+    if not total:
+        return [math.nan] * (steps + 1)
+    through = np.concatenate(([0.0], np.cumsum(np.sort(counts)) / total))
+    places = np.arange(steps + 1) / steps * len(counts)
+    return [float(value) for value in np.interp(places, np.arange(len(counts) + 1), through)]
+
+
+def lorenz_figure(audit: AuditResult) -> Figure:
+    shares = [step / _LORENZ_STEPS for step in range(_LORENZ_STEPS + 1)]
+    looks = {HISTORY: 3, LISTS: 0, WANTED: 1}
+    series = [Series("All items alike", shares, look=REFERENCE)]
+    series += [Series(name, lorenz(counts), look=looks[name]) for name, counts in counted(audit).items()]
+    said = "; ".join(f"{one.name}: {percent(1 - one.values[_LORENZ_STEPS * 4 // 5])}" for one in series[1:])
+    description = f"Share held by the top fifth of the items, each curve by its own order. {said}."
+
+    def draw(width: int) -> str:
+        return charts.line_chart(
+            shares,
+            series,
+            title="How unequally training interactions and list places are spread over the catalogue",
+            description=description,
+            x_label="share of the catalogue, least served items first",
+            y_label="share of the interactions or places that they hold",
+            x_names=[f"lowest {percent(share)} of the items" for share in shares],
+            x_ticks=shares[::5],
+            x_format=percent,
+            y_format=percent,
+            width=width,
+            height=440 if width > 500 else 360,
+            markers=False,
+        )
+
+    columns = [Column("lowest share of the items", numeric=False), *(Column(one.name) for one in series)]
+    rows = [
+        [percent(share), *(percent(one.values[place]) for one in series)]
+        for place, share in enumerate(shares)
+        if place % 5 == 0
+    ]
+    caption = (
+        "Lorenz curves. On the straight line every item of the catalogue would get the same; the further a curve sags "
+        "below it, the fewer items hold most of the places. A curve that stays on the ground shows the share of the "
+        "catalogue that gets nothing at all."
+    )
+    return Figure([Panel(draw)], caption, Table(description, columns, rows))
+
+
+# ---------------------------------------------------------------- values with intervals
+
+
+def group_figure(audit: AuditResult) -> Figure:
+    """Popularity lift by user group, and recall beside it where there is a test."""
+    k = main_k(audit)
+    lift, recall = f"popularity_lift@{k}", f"recall@{k}"
+    groups = {f"/{group}": name for group, name in GROUP_NAMES.items()}
+    panels = [_rows_panel(audit, lift, f"Popularity lift@{k}", groups, signed_percent)]
+    shown = [lift, f"delta_gap@{k}", f"tail_share@{k}", f"upd@{k}"]
+    if has_test(audit):
+        panels.append(_rows_panel(audit, recall, f"Recall@{k}", groups, percent))
+        shown += [recall, f"ndcg@{k}"]
+    columns = [Column("user group", numeric=False), Column("users", "Users with a value of the first metric.")]
+    columns += [Column(key, meaning(key)) for key in shown]
+    rows = [
+        [GROUP_NAMES[group], f"{audit.users.get(f'{lift}/{group}', 0):,}"]
+        + [with_interval(audit, f"{key}/{group}", _written(key)) for key in shown]
+        for group in USER_GROUPS
+    ]
+    beside = (
+        " To the right, how much of what they wanted the lists find."
+        if has_test(audit)
+        else " Recall would stand beside it if a test part was given."
+    )
+    caption = (
+        "Niche taste is the fifth of the users whose own history holds the fewest popular items, blockbuster the fifth "
+        "with the most. A lift of +100% means that the list is twice as popular as the user's own history; 0 means as "
+        f"popular as it.{beside} {_whiskers(audit)}"
+    )
+    return Figure(panels, caption, Table("Per user group, with 95% intervals", columns, rows))
+
+
+def accuracy_figure(audit: AuditResult) -> Figure:
+    k = main_k(audit)
+    names = ("recall", "ndcg")
+    panels = [
+        _rows_panel(audit, f"{name}@{k}", f"{title}@{k}", ITEM_NAMES, percent)
+        for name, title in zip(names, ("Recall", "NDCG"), strict=True)
+    ]
+    columns = [Column("relevant items", numeric=False), Column("users", "Users who wanted at least one such item.")]
+    columns += [Column(f"{name}@{k}", meaning(f"{name}@{k}")) for name in names]
+    rows = [
+        [title, f"{audit.users.get(f'recall@{k}{group}', 0):,}"]
+        + [with_interval(audit, f"{name}@{k}{group}") for name in names]
+        for group, title in ITEM_NAMES.items()
+    ]
+    caption = (
+        "How much of what users wanted in the test stands in their lists: counting everything, only popular items (the "
+        f"most popular fifth) or only niche items (all others). {_whiskers(audit)}"
+    )
+    return Figure(
+        panels, caption, Table("Accuracy by popularity of the wanted items, with 95% intervals", columns, rows)
+    )
+
+
+def tests_figure(tests: dict[str, AuditResult]) -> Figure:
+    """The same lists against several tests: recall of all, popular and niche items."""
+    names = list(tests)
+    first = tests[names[0]]
+    key = f"recall@{main_k(first)}"
+    series = []
+    for group, title in ITEM_NAMES.items():
+        values = [test.metrics.get(key + group, math.nan) for test in tests.values()]
+        bounds = [test.intervals.get(key + group) for test in tests.values()]
+        lower = [bound.low if bound else math.nan for bound in bounds]
+        upper = [bound.high if bound else math.nan for bound in bounds]
+        series.append(Series(title, values, lower, upper, look=_ITEM_LOOKS[group]))
+    said = "; ".join(f"{name}: {percent(value)}" for name, value in zip(names, series[0].values, strict=True))
+    description = f"Recall over all items. {said}."
+
+    def draw(width: int) -> str:
+        return charts.bar_chart(
+            names,
+            series,
+            title="The same lists against several tests",
+            description=description,
+            y_label=key,
+            y_format=percent,
+            width=width,
+            height=320,
+        )
+
+    shown = {
+        key: key,
+        "popular": f"{key}/popular",
+        "niche": f"{key}/niche",
+        f"ndcg@{main_k(first)}": f"ndcg@{main_k(first)}",
+    }
+    columns = [
+        Column("test", numeric=False),
+        Column("rests on", "What decides which pairs are in this test.", numeric=False),
+        Column("users", "Users with a relevant item in this test."),
+        *(Column(name, meaning(one)) for name, one in shown.items()),
+    ]
+    rows = [
+        [name, test.evidence, f"{test.users.get(key, 0):,}", *(with_interval(test, one) for one in shown.values())]
+        for name, test in tests.items()
+    ]
+    caption = (
+        "Only compare bars within one test: the tests differ in how much there is to find. What matters is the gap "
+        f"between popular and niche in each. {_whiskers(first)}"
+    )
+    return Figure(
+        [Panel(draw)], caption, Table("The same lists against several tests, with 95% intervals", columns, rows)
+    )
+
+
+# ---------------------------------------------------------------- the long tail
+
+
+def reach_figure(audit: AuditResult) -> Figure:
+    """How many items of each tenth are shown to anybody at all."""
+    exposure = audit.exposure
+    shown = exposure.shown[main_k(audit)] > 0
+    items = np.bincount(exposure.bucket, minlength=BUCKETS)
+    reached = np.bincount(exposure.bucket[shown], minlength=BUCKETS)
+    shares = [float(a / b) if b else math.nan for a, b in zip(reached, items, strict=True)]
+    description = (
+        f"Share of the items that stand in at least one list: {percent(shares[0])} of the most popular tenth, "
+        f"{percent(shares[-1])} of the least popular."
+    )
+
+    panel = tenths_panel(
+        [Series("Shown to at least one user", shares, look=0)],
+        title="Which items are reached at all, by popularity",
+        description=description,
+        height=300,
+        narrow_height=300,
+    )
+    columns = [
+        Column("tenth of the items", numeric=False),
+        Column("items"),
+        Column("reached", f"Items that stand in at least one list of {main_k(audit)}."),
+        Column("not reached", "Items that no list shows."),
+    ]
+    counts: list[list[int]] = [[int(a), int(b), int(a - b)] for a, b in zip(items, reached, strict=True)]
+    if exposure.relevant is not None:
+        missed = np.bincount(exposure.bucket[~shown & (exposure.relevant > 0)], minlength=BUCKETS)
+        columns.append(Column("wanted, not reached", "Items that a user wanted in the test and that no list shows."))
+        counts = [[*row, int(count)] for row, count in zip(counts, missed, strict=True)]
+    rows = [[f"tenth {tenth}", *(f"{count:,}" for count in row)] for tenth, row in zip(TENTHS, counts, strict=True)]
+    caption = (
+        f"An item is reached when it stands in the first {main_k(audit)} places of at least one list. Items without "
+        "training interactions are in the last tenth, which may therefore be larger than the others."
+    )
+    return Figure([panel], caption, Table(description, columns, rows))
+
+
+# ---------------------------------------------------------------- parts
+
+
+def has_test(audit: AuditResult) -> bool:
+    return audit.exposure.relevant is not None
+
+
+def signed_percent(value: float) -> str:
+    """
+    >>> signed_percent(0.123), signed_percent(-0.5), signed_percent(0.0), signed_percent(math.nan)
+    ('+12.3%', '-50%', '0%', '-')
+    """
+    return f"+{percent(value)}" if value > 0 else percent(value)
+
+
+def _written(key: str) -> Format:
+    name = key.partition("@")[0]
+    if name in ("popularity_lift", "delta_gap"):
+        return signed_percent
+    return decimal if name == "upd" else percent
+
+
+def _rows_panel(audit: AuditResult, key: str, heading: str, groups: dict[str, str], written: Format) -> Panel:
+    """One bar per group; `groups` names them by the end of their key."""
+    rows = []
+    for group, name in groups.items():
+        interval = audit.intervals.get(key + group)
+        low, high = interval[:2] if interval else (None, None)
+        look = _ITEM_LOOKS.get(group, _LOOKS[LISTS])
+        rows.append(charts.Row(name, audit.metrics.get(key + group, math.nan), low, high, look))
+    said = "; ".join(f"{row.name}: {written(row.value)}" for row in rows)
+
+    def draw(width: int) -> str:
+        return charts.row_chart(rows, title=heading, description=f"{said}.", x_format=written, width=width)
+
+    return Panel(draw, Term(heading, meaning(key)))
+
+
+def _whiskers(audit: AuditResult) -> str:
+    if not audit.intervals:
+        return "No intervals were computed."
+    return "The thin lines are 95% intervals over the choice of users; they say nothing about another training run."
+
+
+def top_rows(counts: Array, chosen: Array, limit: int) -> Sequence[int]:
+    """Rows of the chosen items with the largest counts, ties by row number."""
+    rows = np.flatnonzero(chosen)
+    return [int(row) for row in rows[np.argsort(-counts[rows], kind="stable")][:limit]]

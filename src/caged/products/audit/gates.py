@@ -1,0 +1,177 @@
+"""Gates: conditions under which an audit fails, for use in a pipeline.
+
+    tail_share@20<0.2       a value on the wrong side of a bound: <, <=, >, >=
+    recall@20 drops 1%      lower than the base by more than 1% of the base's value
+    gini@20 rises 2%        higher than the base by more than 2%
+
+An expression says when the gate *fails*. A gate on a value that is not defined fails too, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from caged.errors import ConfigError, suggestion
+from caged.evaluation.keys import METRICS, MetricKey
+from caged.products.audit.folder import read_audit
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_BOUND = re.compile(r"\s*(?P<key>[^\s<>=]+)\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^\s%]+)\s*(?P<percent>%?)\s*")
+_CHANGE = re.compile(r"\s*(?P<key>\S+)\s+(?P<verb>drops|rises)\s+(?:by\s+)?(?P<bound>[^\s%]+)\s*(?P<percent>%?)\s*")
+_FORMS = "write METRIC<NUMBER (or <=, >, >=), 'METRIC drops NUMBER%' or 'METRIC rises NUMBER%'"
+_ROUNDING = 1e-9  # a drop of exactly 1% is no drop of more than 1%, however it was rounded
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition; `sign` is an operator, or `drops` or `rises` for a change relative to a base."""
+
+    text: str
+    key: str
+    sign: str
+    bound: float
+
+    @property
+    def is_relative(self) -> bool:
+        return self.sign not in _COMPARE
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a gate; `reason` is a sentence, whether it failed or not."""
+
+    gate: Gate
+    failed: bool
+    value: float
+    base: float | None
+    reason: str
+
+
+def parse_gate(text: str) -> Gate:
+    """
+    >>> parse_gate("recall@20/niche >= 0.1").sign
+    '>='
+    >>> parse_gate("recall@20 drops 1%").bound
+    0.01
+    """
+    found = _BOUND.fullmatch(text) or _CHANGE.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"gate '{text}' cannot be read; {_FORMS}")
+    groups = found.groupdict()
+    sign = groups.get("sign") or groups["verb"]
+    bound = _number(groups["bound"], text) * (0.01 if groups["percent"] else 1.0)
+    gate = Gate(text.strip(), _known_key(groups["key"], text), sign, bound)
+    if gate.is_relative and not groups["percent"]:
+        raise ConfigError(f"gate '{text}' needs a percentage of the base's value: write {sign} 1%, for example")
+    if gate.is_relative and bound < 0:
+        raise ConfigError(f"gate '{text}' has a negative change; write drops or rises with a number of at least 0")
+    return gate
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """The run or audit that changes are relative to."""
+
+    folder: Path
+    metrics: Mapping[str, float]
+    fingerprints: Mapping[str, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Base:
+        found = read_audit(folder)
+        return cls(folder, found.metrics, found.fingerprints)
+
+    def check_comparable(self, fingerprints: Mapping[str, str]) -> None:
+        """Numbers over other data would differ for reasons that no gate is about."""
+        for part in ("train", "test"):
+            known = self.fingerprints.get(part), fingerprints.get(part)
+            if None not in known and known[0] != known[1]:
+                raise ConfigError(
+                    f"--against {self.folder} was measured on another {part} part (fingerprint {str(known[0])[:12]}, "
+                    f"here {str(known[1])[:12]}), so changes mean nothing; audit both on the same files"
+                )
+
+
+def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -> None:
+    """Refuse gates that the audit to come cannot judge: at another cut-off, or relative to a base that is not there."""
+    for gate in gates:
+        k = MetricKey.parse(gate.key).k
+        if k not in ks:
+            measured = ", ".join(map(str, ks))
+            raise ConfigError(
+                f"gate '{gate.text}' is about k = {k}, but the audit measures k = {measured}; add it to -k"
+            )
+        if not gate.is_relative:
+            continue
+        if base is None:
+            raise ConfigError(
+                f"gate '{gate.text}' compares with a base; name one with --against DIR (a folder of train or audit)"
+            )
+        if gate.key not in base.metrics:
+            raise ConfigError(
+                f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too, -k {k}"
+            )
+
+
+def judge(gates: Sequence[Gate], metrics: Mapping[str, float], base: Base | None = None) -> list[Verdict]:
+    verdicts = []
+    for gate in gates:
+        value = metrics.get(gate.key, math.nan)
+        before = base.metrics.get(gate.key, math.nan) if base is not None and gate.is_relative else None
+        failed, reason = _bound_judged(gate, value) if before is None else _change_judged(gate, value, before)
+        verdicts.append(Verdict(gate, failed, value, before, reason))
+    return verdicts
+
+
+def _bound_judged(gate: Gate, value: float) -> tuple[bool, str]:
+    if not math.isfinite(value):
+        return True, f"{gate.key} is undefined, so the gate cannot be passed"
+    failed = _COMPARE[gate.sign](value, gate.bound)
+    relation = gate.sign if failed else _OPPOSITE[gate.sign]
+    return failed, f"{gate.key} is {value:.6g}, {relation} {gate.bound:.6g}"
+
+
+def _change_judged(gate: Gate, value: float, before: float) -> tuple[bool, str]:
+    for number, where in ((value, "here"), (before, "in the base")):
+        if not math.isfinite(number):
+            return True, f"{gate.key} is undefined {where}, so the gate cannot be passed"
+    if before == 0:
+        return True, f"{gate.key} is 0 in the base, so a relative change is undefined and the gate cannot be passed"
+    change = (value - before) / abs(before)
+    towards = -change if gate.sign == "drops" else change
+    allowed = f"a {'drop' if gate.sign == 'drops' else 'rise'} of at most {100 * gate.bound:.6g}%"
+    reason = f"{gate.key} is {value:.6g}, in the base {before:.6g}: a change of {change:+.2%}; allowed is {allowed}"
+    return towards > gate.bound + _ROUNDING, reason
+
+
+def _number(text: str, gate: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ConfigError(f"gate '{gate}' has '{text}' where a number is needed; {_FORMS}")
+    return value
+
+
+def _known_key(key: str, gate: str) -> str:
+    try:
+        return str(MetricKey.parse(key))
+    except ConfigError as error:
+        name = key.partition("@")[0].partition("/")[0]
+        if name in METRICS:
+            raise ConfigError(f"gate '{gate}': {error}") from error
+        raise ConfigError(
+            f"gate '{gate}' names the unknown metric '{name}'; known: {', '.join(METRICS)}{suggestion(name, METRICS)}"
+        ) from error

@@ -1,0 +1,211 @@
+"""`caged.audit`: an audit as an object to look at, to compute with and to keep."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from caged.evaluation.intervals import Interval
+from caged.evaluation.keys import METRICS, MetricKey
+from caged.evaluation.measure import Missing
+from caged.files import write_text
+from caged.page.html import templates_are_there
+from caged.products.audit.charts import has_test, interval_text
+from caged.products.audit.folder import write_audit
+from caged.products.audit.page import audit_html, four_digits
+from caged.products.audit.result import AuditResult, Evidence
+from caged.products.audit.verdict import evidence_text, verdict
+from caged.products.audit.work import audit_lists
+
+REPORT = "report.html"
+HEADERS = ("metric", "value", "95% interval", "users")
+# What a person wants to see first; `--json`, the page and `metrics` have everything.
+_SHOWN = (
+    "recall",
+    "recall/popular",
+    "recall/niche",
+    "ndcg",
+    "ndcg/popular",
+    "ndcg/niche",
+    "tail_share",
+    "popularity_lift",
+    "popularity_lift/niche-taste",
+    "popularity_lift/diverse",
+    "popularity_lift/blockbuster",
+    "delta_gap",
+    "upd",
+    "novelty",
+    "coverage",
+    "coverage/niche",
+    "gini",
+)
+
+
+class Audit:
+    """What an audit found out; `print` shows the verdict and a table, a notebook the whole page.
+
+    `metrics` and `intervals` are by key (`recall@20/niche`), `per_user` is an Arrow table with a row per user, or None
+    where there are too many of them to keep. Undefined values are NaN.
+    """
+
+    def __init__(self, result: AuditResult) -> None:
+        self.result = result
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return self.result.metrics
+
+    @property
+    def intervals(self) -> dict[str, Interval]:
+        return self.result.intervals
+
+    @property
+    def per_user(self) -> pa.Table | None:
+        return self.result.per_user
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.result.notes
+
+    @property
+    def verdict(self) -> list[str]:
+        """The three sentences at the top of the page."""
+        return [str(finding) for finding in verdict(self.result)]
+
+    def to_html(self) -> str:
+        """One self-contained page; needs the extra `report`."""
+        return audit_html(self.result)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a folder that `caged compare` and `--against` read, with the page in it where jinja2 is installed."""
+        return save_audit(self.result, Path(folder))
+
+    def __str__(self) -> str:
+        rows = summary_rows(self.result)
+        widths = [max(len(row[column]) for row in (HEADERS, *rows)) for column in range(len(HEADERS))]
+        right = (False, True, True, True)
+        lines = [
+            "  ".join(
+                cell.rjust(width) if aligned else cell.ljust(width)
+                for cell, width, aligned in zip(row, widths, right, strict=True)
+            ).rstrip()
+            for row in (HEADERS, *rows)
+        ]
+        return "\n".join([summary_title(self.result), *self.verdict, "", *lines, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.result.name}: {len(self.metrics)} metrics, test: {self.result.evidence}>"
+
+    def _repr_html_(self) -> str:
+        if not templates_are_there():
+            return f"<pre>{html.escape(str(self))}</pre>"
+        # In a frame of its own, so that the page's style does not become the notebook's.
+        return f'<iframe srcdoc="{html.escape(self.to_html())}" style="width:100%;height:80vh;border:0"></iframe>'
+
+
+def audit(
+    recs: Any,
+    train: Any,
+    test: Any = None,
+    *,
+    valid: Any = None,
+    items: Any = None,
+    k: int | Sequence[int] = 20,
+    missing: Missing = "zero",
+    drop_seen: bool = False,
+    evidence: Evidence = "natural",
+    further_tests: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Audit:
+    """See the popularity bias of any recommender.
+
+    `recs`: user_id, item_id and score or rank, a file or any frame that speaks Arrow. `train`, `test` and `valid` are
+    files, frames or `Interactions`; without `test` there is no accuracy. `items` is a table of item_id and perhaps
+    title. `k` is one cut-off or several; charts show the first. `missing` says what a user with relevant items and no
+    list means (`zero` or `skip`); `drop_seen` removes listed items that the user had in train or valid. `evidence` says
+    what the test rests on (natural, intervened, random or oracle), `further_tests` are other tests by name.
+    """
+    ks = (k,) if isinstance(k, int) else tuple(k)
+    result = audit_lists(
+        recs,
+        train=train,
+        test=test,
+        valid=valid,
+        items=items,
+        ks=ks,
+        missing=missing,
+        drop_seen=drop_seen,
+        evidence=evidence,
+        further_tests=further_tests,
+        name=name,
+    )
+    return Audit(result)
+
+
+def save_audit(result: AuditResult, folder: Path) -> Path:
+    """The folder of an audit, and the page in it where it can be made."""
+    page = audit_html(result) if templates_are_there() else None
+    write_audit(result, folder)
+    if page is not None:
+        write_text(folder / REPORT, page)
+    return folder
+
+
+def summary_title(result: AuditResult) -> str:
+    protocol = f", protocol {result.protocol}" if result.protocol else ""
+    rests_on = f"test: {result.evidence}" if has_test(result) else "no test"
+    return f"Audit of {result.name}{protocol}, {rests_on}"
+
+
+def summary_rows(result: AuditResult, *, only_accuracy: bool = False) -> list[list[str]]:
+    """The metrics that matter first: key, value, interval, users; accuracy only where there is a test."""
+    return [
+        [
+            key,
+            four_digits(result.metrics[key]),
+            interval_text(result, key, four_digits) or "-",
+            f"{result.users[key]:,}",
+        ]
+        for key in _summary_keys(result)
+        if not only_accuracy or METRICS[MetricKey.parse(key).name].kind == "accuracy"
+    ]
+
+
+def _summary_keys(result: AuditResult) -> list[str]:
+    wanted = {
+        str(MetricKey(name, k, group or None))
+        for k in result.ks
+        for name, _, group in (text.partition("/") for text in _SHOWN)
+        if has_test(result) or METRICS[name].kind != "accuracy"
+    }
+    return [key for key in result.metrics if key in wanted]
+
+
+def to_json(result: AuditResult) -> dict[str, Any]:
+    """What `caged audit --json` prints."""
+    return {
+        "name": result.name,
+        "protocol": result.protocol,
+        "evidence": result.evidence,
+        "rests_on": evidence_text(result),
+        "verdict": [str(finding) for finding in verdict(result)],
+        "metrics": result.metrics,
+        "intervals": {key: list(interval[:2]) for key, interval in result.intervals.items()},
+        "users": result.users,
+        "counts": result.counts,
+        "notes": list(result.notes),
+        "fingerprints": result.fingerprints,
+        "further_tests": {
+            name: {
+                "evidence": other.evidence,
+                "metrics": other.metrics,
+                "intervals": {key: list(interval[:2]) for key, interval in other.intervals.items()},
+                "users": other.users,
+            }
+            for name, other in result.further.items()
+        },
+    }

@@ -1,0 +1,241 @@
+"""An audit: what the lists of any recommender do to popular and niche items, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from caged.data.interactions import Interactions
+from caged.data.popularity import ITEM_GROUPS
+from caged.data.readers.columns import Columns
+from caged.data.readers.files import DEFAULT_COLUMNS
+from caged.data.splits.kinds import Split
+from caged.errors import ConfigError, DataError, unknown
+from caged.evaluation.evaluate import Evaluation
+from caged.evaluation.foreign.collect import collect
+from caged.evaluation.foreign.scan import Recommendations, Scan, scan
+from caged.evaluation.intervals import intervals
+from caged.evaluation.keys import MetricKey, list_width, metric_keys
+from caged.evaluation.lists import Lists, PackedLists
+from caged.evaluation.measure import Missing, Report, measure
+from caged.evaluation.parallel import meanwhile
+from caged.evaluation.reference import Reference
+from caged.evaluation.tables import per_user_table, sums_table
+from caged.products.audit.examples import examples_of
+from caged.products.audit.inputs import AuditInputs, Log, read_inputs
+from caged.products.audit.notes import notes_of
+from caged.products.audit.result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
+
+__all__ = [
+    "AuditResult",
+    "Evidence",
+    "ExampleItem",
+    "ExampleUser",
+    "Exposure",
+    "audit_evaluation",
+    "audit_lists",
+]
+
+PER_USER_LIMIT = 200_000  # users whose values are kept one by one; above it only sums
+
+
+def audit_lists(
+    recs: Any,
+    *,
+    train: Log,
+    test: Log | None = None,
+    valid: Log | None = None,
+    items: Any = None,
+    ks: Sequence[int] = (20,),
+    missing: Missing = "zero",
+    drop_seen: bool = False,
+    evidence: Evidence = "natural",
+    further_tests: Mapping[str, Log] | None = None,
+    name: str | None = None,
+    command: str = "",
+    columns: Columns = DEFAULT_COLUMNS,
+    min_rating: float | None = None,
+) -> AuditResult:
+    """Audit lists that somebody else made.
+
+    `recs` is a Parquet, CSV or TSV file or any Arrow frame with user_id, item_id and score or rank. `train`, `valid`
+    and `test` are files, frames, `Interactions`, or a split (its folder, the name of a dataset, a `Split`), whose parts
+    are then taken. Odd input is treated as docs/metrics.md says, counted in `counts` and told in `notes`. `missing` is
+    what a user with relevant items and no list means: accuracy 0, or `skip`. `columns` names the columns of files and
+    frames, `min_rating` leaves out interactions of the logs that were rated lower.
+    """
+    _checked(evidence)
+    keys = metric_keys(_distinct(ks))
+    inputs = read_inputs(
+        train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
+    )
+    if inputs.test is None and evidence != "natural":
+        raise ConfigError(
+            f"evidence is '{evidence}', and there is no test that could rest on it; give one, or leave it out"
+        )
+    source = Recommendations.of(recs, columns)
+    scanned = scan(source, inputs.user_ids, inputs.item_ids)
+    inputs = inputs.joined_by(scanned.unknown_users, scanned.unknown_items)
+    about = _About(name or source.name, command, None, inputs.titles)
+    with meanwhile(lambda: [part.fingerprint for part in inputs.parts.values()]) as fingerprints:
+        lists, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
+
+        def against(test: Interactions | None, rests_on: Evidence) -> AuditResult:
+            reference = Reference(inputs.train, inputs.valid, test)
+            report = measure(
+                lists, reference, metrics=[str(key) for key in keys], missing=missing, per_user_limit=PER_USER_LIMIT
+            )
+            fingerprints.result()  # each part keeps its own
+            seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
+            counted = {**counts, **seen}
+            return _result(about, report, lists, reference, rests_on, counted, drop_seen=drop_seen, missing=missing)
+
+        result = against(inputs.test, evidence if inputs.test is not None else "none")
+        further = {other: against(part, _evidence_of(other)) for other, part in inputs.further.items()}
+    return replace(result, further=further)
+
+
+def _collected(inputs: AuditInputs, scanned: Scan, width: int, drop_seen: bool) -> tuple[PackedLists, dict[str, int]]:
+    """The lists, and what was counted on the way."""
+    train = inputs.train
+    lists, counts = collect(
+        scanned,
+        train.user_ids,
+        train.item_ids,
+        width=width,
+        drop_seen=Reference(train, inputs.valid).were_seen if drop_seen else None,
+    )
+    return lists, {
+        **counts,
+        "users_unknown": len(scanned.unknown_users),
+        "items_unknown": len(scanned.unknown_items),
+        "rows_with_unknown_items": scanned.rows_of_unknown_items,
+        "users_without_profile": int((train.user_degrees[lists.users] == 0).sum()),
+        "merged_duplicates": sum(part.merged for part in inputs.parts.values()),
+    }
+
+
+def audit_evaluation(
+    evaluation: Evaluation,
+    parts: Split,
+    *,
+    relevant: Interactions | None = None,
+    further: Mapping[str, tuple[Evaluation, Interactions]] | None = None,
+    evidence: Evidence = "natural",
+    titles: Mapping[str, str] | None = None,
+    name: str,
+    protocol: str | None = None,
+    command: str = "",
+) -> AuditResult:
+    """The same from the evaluation of one of our own models, whose lists have row numbers already.
+
+    `relevant` is the part that was evaluated, by default the test part; `further` are evaluations against other tests.
+    The metrics are those of the evaluation; it made lists for the users with a relevant item only.
+    """
+    evaluated = parts.test if relevant is None else relevant
+    if evaluated is None:
+        raise DataError("this split has no test part, so there is nothing to audit; name the part that was evaluated")
+    about = _About(name, command, protocol, titles or {})
+    valid = None if evaluated is parts.valid else parts.valid
+
+    def audited(other: Evaluation, part: Interactions, rests_on: Evidence) -> AuditResult:
+        return _result(about, other.report, other.lists, Reference(parts.train, valid, part), rests_on, {})
+
+    others = {other: audited(*pair, _evidence_of(other)) for other, pair in (further or {}).items()}
+    return replace(audited(evaluation, evaluated, _checked(evidence)), further=others)
+
+
+@dataclass(frozen=True)
+class _About:
+    """What an audit says about itself."""
+
+    name: str
+    command: str
+    protocol: str | None
+    titles: Mapping[str, str]
+
+
+def _result(
+    about: _About,
+    report: Report,
+    lists: Lists | PackedLists,
+    reference: Reference,
+    evidence: Evidence,
+    counts: Mapping[str, int],
+    *,
+    drop_seen: bool = False,
+    missing: Missing = "zero",
+) -> AuditResult:
+    train, groups = reference.train, reference.item_groups
+    ks = tuple(dict.fromkeys(MetricKey.parse(key).k for key in report.metrics))
+    named = {"train": train, "valid": reference.valid, "test": reference.relevant}
+    counted = {**_sizes(reference), **report.counts, **counts}
+    return AuditResult(
+        name=about.name,
+        ks=ks,
+        metrics=report.metrics,
+        users=report.users_per_metric,
+        intervals=intervals(report),
+        counts=counted,
+        notes=notes_of(counted, ks, drop_seen=drop_seen, missing=missing, has_test=reference.relevant is not None),
+        evidence=evidence,
+        exposure=Exposure(
+            item_ids=train.item_ids,
+            degrees=groups.degrees,
+            popular=groups.popular,
+            bucket=groups.bucket,
+            relevant=None if reference.relevant is None else reference.relevant.item_degrees,
+            shown=report.exposures,
+        ),
+        examples=examples_of(lists, reference, max(ks), about.titles),
+        per_user=per_user_table(report, train.user_ids) if report.per_user else None,
+        fingerprints={part: pairs.fingerprint for part, pairs in named.items() if pairs is not None},
+        protocol=about.protocol,
+        command=about.command,
+        sums=sums_table(report, train.user_ids) if report.sums else None,
+        bucket_mass=tuple(int(mass) for mass in groups.bucket_mass),
+        titles=about.titles,
+    )
+
+
+def _distinct(ks: Sequence[int]) -> list[int]:
+    if not ks or min(ks) < 1:
+        raise ConfigError(f"k is {', '.join(map(str, ks)) or 'not given'}; give at least one cut-off, each at least 1")
+    return list(dict.fromkeys(ks))
+
+
+def _seen_places(report: Report, k: int) -> int:
+    """Among the first k places of all lists, those whose item the user had already."""
+    if report.moments:
+        unseen = sum(report.moments[f"exposure_rate@{k}/{group}"].sums[0] for group in ITEM_GROUPS)
+    else:
+        unseen = sum(report.sums[f"listed_unseen@{k}/{group}"].sum() for group in ITEM_GROUPS)
+    return int(report.exposures[k].sum() - unseen)
+
+
+def _sizes(reference: Reference) -> dict[str, int]:
+    return {
+        "users": reference.user_count,
+        "users_trained": reference.trained_users,
+        "items": reference.item_count,
+        "items_trained": int((reference.item_groups.degrees > 0).sum()),
+        "items_popular": int(reference.item_groups.popular.sum()),
+        "train_interactions": len(reference.train),
+        **({"valid_interactions": len(reference.valid)} if reference.valid is not None else {}),
+        **({"test_interactions": len(reference.relevant)} if reference.relevant is not None else {}),
+    }
+
+
+CLAIMS = [kind for kind in get_args(Evidence) if kind != "none"]  # what somebody may say of a test
+
+
+def _checked(evidence: str) -> Evidence:
+    if evidence not in CLAIMS:
+        raise ConfigError(unknown("evidence", evidence, CLAIMS))
+    return evidence  # type: ignore[return-value]
+
+
+def _evidence_of(test: str) -> Evidence:
+    """A further test called after a kind of evidence is of that kind."""
+    return _checked(test) if test in CLAIMS else "natural"

@@ -1,0 +1,192 @@
+"""`compare`: runs and audits of the same test part beside each other, with intervals, tests and effect sizes.
+
+One run per method is compared user by user. Several seeds are compared run by run, from five runs per method on; users
+and seeds are never pooled as if they were independent. P-values are adjusted over everything that is shown.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from caged.errors import ConfigError, unknown
+from caged.evaluation.keys import MetricKey
+from caged.products.compare.differences import Difference, adjusted, differences
+from caged.products.compare.entries import Entry, read_entry
+from caged.products.compare.groups import (
+    Group,
+    baseline_first,
+    check_comparable,
+    check_splits,
+    common_ks,
+    grouped,
+)
+from caged.products.compare.notes import notes, warnings
+
+DEFAULT_K = 20
+DEFAULT_METRICS = (
+    "recall@{k}",
+    "ndcg@{k}",
+    "recall@{k}/niche",
+    "recall@{k}/popular",
+    "tail_share@{k}",
+    "gini@{k}",
+    "coverage@{k}",
+    "arp@{k}",
+)
+ACCURACY_AXIS = ("recall@{k}", "ndcg@{k}")
+NICHE_AXIS = ("recall@{k}/niche", "tail_share@{k}")
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Accuracy against niche items: one point per method, and who is not beaten in both."""
+
+    x: str
+    y: str
+    points: Mapping[str, tuple[float, float]]
+    front: tuple[str, ...]  # by x, ascending
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods beside each other; the first one is the baseline."""
+
+    dataset: str | None
+    protocol: str | None
+    metrics: tuple[str, ...]
+    methods: tuple[Group, ...]
+    differences: tuple[Difference, ...]  # by method, then metric
+    seed_test: Literal["welch", "paired"] | None
+    trade_off: TradeOff | None
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def baseline(self) -> Group:
+        return self.methods[0]
+
+    @property
+    def values(self) -> dict[str, dict[str, float]]:
+        """Method -> metric -> value, the mean over runs."""
+        return {group.name: {key: group.mean(key) for key in self.metrics} for group in self.methods}
+
+    def __str__(self) -> str:
+        from caged.products.compare.tables import as_text
+
+        return as_text(self)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset,
+            "protocol": self.protocol,
+            "baseline": self.baseline.name,
+            "metrics": list(self.metrics),
+            "methods": [_method_json(group, self.metrics) for group in self.methods],
+            "differences": [one.to_json() for one in self.differences],
+            "seed_test": self.seed_test,
+            "trade_off": None if self.trade_off is None else vars(self.trade_off),
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+        }
+
+
+def compare(
+    folders: Sequence[str | os.PathLike[str]], *, baseline: str | None = None, metrics: Sequence[str] | None = None
+) -> Comparison:
+    """Compare the runs and audits in `folders`; the first of them, or the method called `baseline`, is the baseline.
+
+    Runs with the same method and settings apart from the seed are one method. `metrics` are keys such as
+    `recall@20/niche`; by default accuracy, niche items and concentration at k = 20, or at the first k there is.
+    """
+    entries = [read_entry(Path(folder)) for folder in folders]
+    check_comparable(entries)
+    groups = baseline_first(grouped(entries), baseline)
+    one_split = check_splits(groups)
+    ks = common_ks(entries)
+    keys = _chosen(entries, ks, metrics)
+    found = [one for group in groups[1:] for one in differences(groups[0], group, keys, one_split=one_split)]
+    over_seeds = any(one.over_seeds for one in found)
+    k = DEFAULT_K if DEFAULT_K in ks else ks[0]
+    protocol = next((entry.protocol for entry in entries if entry.protocol), None)
+    return Comparison(
+        dataset=next((entry.dataset for entry in entries if entry.dataset), None),
+        protocol=protocol,
+        metrics=tuple(keys),
+        methods=tuple(groups),
+        differences=tuple(adjusted(found)),
+        seed_test=("welch" if one_split else "paired") if over_seeds else None,
+        trade_off=_trade_off(groups, k),
+        notes=tuple(notes(groups, found, ks, one_split=one_split)),
+        warnings=tuple(warnings(groups[0].name, found, protocol)),
+    )
+
+
+def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
+    """The names of the points that no other beats in one coordinate without losing in the other; by x, ascending.
+
+    >>> pareto_front({"a": (0.1, 0.9), "b": (0.2, 0.5), "c": (0.1, 0.4), "d": (0.3, 0.1)})
+    ('a', 'b', 'd')
+    """
+
+    def beaten(x: float, y: float) -> bool:
+        return any(a >= x and b >= y and (a, b) != (x, y) for a, b in points.values())
+
+    return tuple(sorted((name for name, point in points.items() if not beaten(*point)), key=lambda name: points[name]))
+
+
+# -------------------------------------------------------------------- which metrics
+
+
+def _chosen(entries: Sequence[Entry], ks: Sequence[int], metrics: Sequence[str] | None) -> list[str]:
+    k = DEFAULT_K if DEFAULT_K in ks else ks[0]
+    everywhere = [key for key in entries[0].metrics if all(key in entry.metrics for entry in entries)]
+    if metrics is None:
+        keys = [key for pattern in DEFAULT_METRICS if (key := pattern.format(k=k)) in everywhere]
+        if not keys:
+            raise ConfigError(f"the folders share none of the usual metrics at k = {k}; choose some with --metrics")
+        return keys
+    keys = [str(MetricKey.parse(text.strip())) for text in dict.fromkeys(metrics)]
+    for key in keys:
+        lacking = next((entry for entry in entries if key not in entry.metrics), None)
+        if lacking is not None:
+            raise ConfigError(f"{unknown('metric', key, everywhere)} ({lacking.folder} does not have it)")
+    if not keys:
+        raise ConfigError("no metric is named; give at least one, e.g. recall@20, or leave --metrics out")
+    return keys
+
+
+# -------------------------------------------------------------------- trade-off and JSON
+
+
+def _trade_off(groups: Sequence[Group], k: int) -> TradeOff | None:
+    def defined(patterns: Sequence[str]) -> str | None:
+        keys = [pattern.format(k=k) for pattern in patterns]
+        return next((key for key in keys if all(_known(entry, key) for g in groups for entry in g.entries)), None)
+
+    x, y = defined(ACCURACY_AXIS), defined(NICHE_AXIS)
+    if x is None or y is None:
+        return None
+    points = {group.name: (group.mean(x), group.mean(y)) for group in groups}
+    return TradeOff(x, y, points, pareto_front(points))
+
+
+def _known(entry: Entry, key: str) -> bool:
+    return math.isfinite(entry.metrics.get(key, math.nan))
+
+
+def _method_json(group: Group, keys: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": group.name,
+        "runs": [
+            {"folder": entry.folder, "kind": entry.kind, "seed": entry.seed, "protocol": entry.protocol}
+            for entry in group.entries
+        ],
+        "metrics": {
+            key: {"mean": group.mean(key), "sd": group.spread(key), "values": group.values(key)} for key in keys
+        },
+    }

@@ -1,0 +1,218 @@
+"""The demo: a shop that sells what it shows, and what becomes visible when the truth is known.
+
+Simulates the built-in market at its defaults, trains a few methods on its log, and judges each of them twice: by the
+later clicks of the same shop (natural) and by what the users truly like (oracle). The epoch is chosen on held-out
+clicks from the shop's own random exploration, because clicks on what a popularity-driven shop chose to show would
+stop a debiased method early. Nothing here is tuned to a method.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from caged.data.ids import Array
+from caged.data.interactions import Interactions
+from caged.data.market.simulate import (
+    Market,
+    MarketConfig,
+    best_true_preference_at_k,
+    gini,
+    simulate,
+    true_preference_at_k,
+)
+from caged.data.popularity import BUCKETS, ItemGroups
+from caged.data.splits.kinds import Split, carve_validation
+from caged.data.splits.marked import validate_on
+from caged.evaluation.evaluate import Evaluation, evaluate
+from caged.evaluation.significance import paired_interval
+from caged.models import entry
+from caged.products.audit.result import AuditResult
+from caged.products.audit.work import audit_evaluation
+from caged.runs.environment import resolve_device
+from caged.runs.recommender import Recommender
+
+K = 20
+WINDOW = 5  # rounds per point of the echo plot; Gini of fewer counts is inflated
+BASELINE = "lightgcn"
+METHODS = ("mostpop", BASELINE, "ips", "caged")
+# Backbone and training of the published measurements of this market; shared by all methods.
+BACKBONE = {"embedding_size": 64, "layers": 2, "l2": 1e-4}
+TRAINING = {"learning_rate": 5e-3, "batch_size": 2048, "epochs": 40, "patience": 10}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method, judged by the shop's habit and by the truth."""
+
+    method: str
+    title: str
+    natural: dict[str, float]
+    oracle: dict[str, float]
+    true_preference: float
+    exposure_by_bucket: list[float]  # share of the list places, most popular tenth of the items first
+    best_epoch: int | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Oracle recall of a method less that of LightGCN, person by person: mean, and its 95% interval over people."""
+
+    method: str
+    mean: float
+    low: float | None  # None: there is no interval
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Demo:
+    market: dict[str, Any]  # Market.summary()
+    rows: list[Row]
+    differences: list[Difference]  # to LightGCN; none where it was not trained
+    best_true_preference: float
+    training_mass_by_bucket: list[float]
+    echo: list[dict[str, float]]  # per window of rounds: last round, Gini of exposure here and under exploration only
+    explore_clicks: int
+    seconds: float
+
+    def row(self, method: str) -> Row:
+        return next(row for row in self.rows if row.method == method)
+
+    def difference(self, method: str) -> Difference | None:
+        return next((found for found in self.differences if found.method == method), None)
+
+
+def run_demo(
+    *,
+    seed: int = 1,
+    methods: Sequence[str] = METHODS,
+    device: str = "auto",
+    config: MarketConfig | None = None,
+    say: Callable[[str], None] = lambda message: None,
+    audited: Callable[[str, AuditResult], None] = lambda method, audit: None,
+) -> Demo:
+    """Simulate, train, judge; `audited` receives the audit of each method, natural test first, oracle beside it."""
+    begun = time.perf_counter()
+    market = simulate(replace(config or MarketConfig(), seed=seed))
+    say(f"simulated {market.config.rounds} rounds: {market.train.num_rows:,} clicks by {market.users.num_rows:,} users")
+    train, valid = _hold_out_explored(market.interactions("train"), seed)
+    say(f"the epoch is chosen on {len(valid):,} held-out clicks from random exploration, not on the shop's own choice")
+    groups = ItemGroups.from_degrees(train.item_degrees)
+    rows, recalls = [], {}
+    for name in methods:
+        row, natural, oracle = _judge(name, market, train, valid, groups, seed, device)
+        recalls[name] = oracle.report.per_user[f"recall@{K}"]
+        audited(name, _audit(name, market, train, valid, natural, oracle))
+        rows.append(row)
+        say(f"{name} trained and judged in {row.seconds:.0f} s")
+    everyone = np.arange(train.user_count)
+    seen = np.sort(np.concatenate([train.keys, valid.keys]))
+    return Demo(
+        market=market.summary(),
+        rows=rows,
+        differences=_differences(recalls),
+        best_true_preference=float(best_true_preference_at_k(everyone, K, market.world, seen).mean()),
+        training_mass_by_bucket=_shares(train.item_degrees, groups),
+        echo=_echo(market),
+        explore_clicks=len(valid),
+        seconds=time.perf_counter() - begun,
+    )
+
+
+def _hold_out_explored(log: Interactions, seed: int) -> tuple[Interactions, Interactions]:
+    """What `--validate-on source=explore` does: 1/8 of each user's clicks are candidates, explored ones validate."""
+    train, candidates = carve_validation(log, seed=seed)
+    chosen = validate_on(Split(train, candidates, None, kind="demo"), "source=explore")
+    assert chosen.valid is not None
+    return chosen.train, chosen.valid
+
+
+def _judge(
+    name: str,
+    market: Market,
+    train: Interactions,
+    valid: Interactions,
+    groups: ItemGroups,
+    seed: int,
+    device: str,
+) -> tuple[Row, Evaluation, Evaluation]:
+    """The method trained and judged, and the two judgements."""
+    begun = time.perf_counter()
+    known = set(entry(name).config.__dataclass_fields__)
+    backbone = {key: value for key, value in BACKBONE.items() if key in known}
+    watch = _BestEpoch()
+    model = Recommender(name, seed=seed, device=device, **backbone, **TRAINING)
+    model.fit(train, valid, k=K, observers=(watch,))
+    scorer = model.artefact.method.scorer()
+    where = resolve_device(device)
+    natural, oracle = (
+        evaluate(scorer, train=train, valid=valid, relevant=market.interactions(part), ks=(K,), device=where)
+        for part in ("test_natural", "test_oracle")
+    )
+    lists = oracle.lists
+    listed = lists.items[:, :K]
+    preference = true_preference_at_k(listed, lists.users, market.world)
+    exposure = np.bincount(listed[listed >= 0], minlength=train.item_count)
+    row = Row(
+        method=name,
+        title=entry(name).title,
+        natural=natural.report.metrics,
+        oracle=oracle.report.metrics,
+        true_preference=float(np.nanmean(preference)),
+        exposure_by_bucket=_shares(exposure, groups),
+        best_epoch=watch.best,
+        seconds=time.perf_counter() - begun,
+    )
+    return row, natural, oracle
+
+
+def _audit(
+    name: str, market: Market, train: Interactions, valid: Interactions, natural: Evaluation, oracle: Evaluation
+) -> AuditResult:
+    parts = Split(train, valid, market.interactions("test_natural"), kind="demo")
+    further = {"oracle": (oracle, market.interactions("test_oracle"))}
+    return audit_evaluation(natural, parts, further=further, name=f"{name} in the simulated shop")
+
+
+def _differences(recalls: dict[str, Array]) -> list[Difference]:
+    """Every method against LightGCN, among the same people."""
+    if BASELINE not in recalls:
+        return []
+    base = recalls[BASELINE]
+    found = []
+    for name, values in recalls.items():
+        if name != BASELINE:
+            interval = paired_interval(base, values)
+            low, high = (None, None) if interval is None else (interval.low, interval.high)
+            found.append(Difference(name, float(np.nanmean(values - base)), low, high))
+    return found
+
+
+class _BestEpoch:
+    best: int | None = None
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        self.best = record["best_epoch"]
+
+
+def _shares(counts: Array, groups: ItemGroups) -> list[float]:
+    mass = np.bincount(groups.bucket, weights=counts, minlength=BUCKETS)
+    return [float(share) for share in mass / mass.sum()]
+
+
+def _echo(market: Market) -> list[dict[str, float]]:
+    """Concentration of exposure over time, beside the same shop showing items at random."""
+    random_shop = simulate(replace(market.config, share_popular=0.0, share_model=0.0, share_explore=1.0))
+    return [
+        {
+            "round": last,
+            "gini": gini(market.exposures(last - WINDOW + 1, last)),
+            "gini_random": gini(random_shop.exposures(last - WINDOW + 1, last)),
+        }
+        for last in range(WINDOW, market.config.rounds + 1, WINDOW)
+    ]
