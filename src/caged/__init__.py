@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from caged.data import IdMap, Interactions, Split, split
     from caged.data.source import dataset
     from caged.errors import CagedError
-    from caged.products.audit.public import Audit, audit
-    from caged.products.compare.work import compare
+    from caged.products.audit.view import Audit, audit
+    from caged.products.compare.comparison import compare
     from caged.runs.recommender import (
         APDA,
         CAGED,
@@ -44,7 +44,7 @@ _HOME = {
     "APDA": "caged.runs.recommender",
     "AdjNorm": "caged.runs.recommender",
     "AdvDrop": "caged.runs.recommender",
-    "Audit": "caged.products.audit.public",
+    "Audit": "caged.products.audit.view",
     "CAGED": "caged.runs.recommender",
     "CagedError": "caged.errors",
     "EASE": "caged.runs.recommender",
@@ -60,8 +60,8 @@ _HOME = {
     "Recommender": "caged.runs.recommender",
     "Reg": "caged.runs.recommender",
     "Split": "caged.data",
-    "audit": "caged.products.audit.public",
-    "compare": "caged.products.compare.work",
+    "audit": "caged.products.audit.view",
+    "compare": "caged.products.compare.comparison",
     "dataset": "caged.data.source",
     "load": "caged.runs.recommender",
     "split": "caged.data",

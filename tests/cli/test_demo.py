@@ -10,7 +10,7 @@ import pytest
 
 import caged.cli.demo as command
 from caged.data.market.simulate import MarketConfig
-from caged.products.demo.work import METHODS, run_demo
+from caged.products.demo.experiment import METHODS, run_demo
 from tests.cli.invoke import caged, contents
 from tests.page.test_html import check_page
 from tests.products.demo.demos import DEMO

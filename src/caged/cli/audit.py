@@ -18,9 +18,9 @@ from caged.errors import ConfigError
 from caged.files import check_file, write_text
 from caged.page.html import require_templates, templates_are_there
 from caged.products.audit.gates import Base, Verdict, check_gates, judge, parse_gate
-from caged.products.audit.public import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
+from caged.products.audit.of_lists import audit_lists
 from caged.products.audit.result import AuditResult
-from caged.products.audit.work import audit_lists
+from caged.products.audit.view import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
 from caged.runs.spec import EvalConfig
 
 GATE_FAILED = 1

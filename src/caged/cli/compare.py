@@ -13,10 +13,10 @@ from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdo
 from caged.errors import ConfigError
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
+from caged.products.compare.comparison import compare
 from caged.products.compare.page import comparison_html
 from caged.products.compare.tables import closing, tables
 from caged.products.compare.text import comparison_latex, comparison_markdown
-from caged.products.compare.work import compare
 
 
 def compare_command(

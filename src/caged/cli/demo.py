@@ -18,8 +18,8 @@ from caged.files import write_json, write_text
 from caged.page.html import require_templates
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
+from caged.products.demo.experiment import Demo, run_demo
 from caged.products.demo.page import comparison, demo_html, sentences
-from caged.products.demo.work import Demo, run_demo
 from caged.runs.environment import resolve_device, set_threads, versions
 
 PAGE, NUMBERS = "report.html", "demo.json"

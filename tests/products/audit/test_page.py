@@ -11,9 +11,9 @@ from caged.evaluation.keys import METRICS, metric_keys
 from caged.page.definitions import meaning
 from caged.products.audit.charts import bucket_shares, counted, lorenz
 from caged.products.audit.page import audit_html
-from caged.products.audit.public import Audit, summary_rows, to_json
 from caged.products.audit.result import AuditResult, Evidence
 from caged.products.audit.verdict import EVIDENCE, verdict
+from caged.products.audit.view import Audit, summary_rows, to_json
 from tests.page.test_html import check_page
 from tests.products.audit.audits import K, made_up, with_further_tests, with_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from caged.products.demo.work import Demo, Difference, Row
+from caged.products.demo.experiment import Demo, Difference, Row
 
 MARKET: dict[str, Any] = {
     "parameters": {

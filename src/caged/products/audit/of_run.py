@@ -9,8 +9,8 @@ from typing import get_args
 
 from caged.data.interactions import Interactions
 from caged.evaluation.evaluate import Evaluation
+from caged.products.audit.of_lists import audit_evaluation
 from caged.products.audit.result import AuditResult, Evidence
-from caged.products.audit.work import audit_evaluation
 from caged.runs.explain import titles_of
 from caged.runs.loading import Loaded
 from caged.runs.spec import ExperimentSpec

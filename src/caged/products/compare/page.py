@@ -9,6 +9,7 @@ from caged.evaluation.significance import LEVEL
 from caged.page import charts
 from caged.page.definitions import INTERVAL, meaning
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.products.compare.comparison import Comparison, TradeOff
 from caged.products.compare.differences import Difference
 from caged.products.compare.scatter import scatter
 from caged.products.compare.tables import (
@@ -26,7 +27,6 @@ from caged.products.compare.tables import (
     user_test_table,
     value,
 )
-from caged.products.compare.work import Comparison, TradeOff
 from caged.runs.environment import versions
 
 _TERMS = {

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from caged.evaluation.keys import METRICS, MetricKey
 from caged.evaluation.significance import LEVEL
+from caged.products.compare.comparison import Comparison
 from caged.products.compare.differences import Difference
 from caged.products.compare.groups import Group
-from caged.products.compare.work import Comparison
 
 BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "-"}  # by direction of a metric
 UNDEFINED = "-"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from caged.products.compare.comparison import Comparison
 from caged.products.compare.tables import TextTable, closing, tables
-from caged.products.compare.work import Comparison
 
 _LATEX = str.maketrans(
     {

@@ -10,7 +10,7 @@ from caged.page import charts
 from caged.page.charts import REFERENCE, Series, decimal, percent
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
 from caged.page.tenths import TENTHS, tenths_panel
-from caged.products.demo.work import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
+from caged.products.demo.experiment import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
 from caged.runs.environment import versions
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"

@@ -16,10 +16,10 @@ from caged.files import write_text
 from caged.page.html import templates_are_there
 from caged.products.audit.charts import has_test, interval_text
 from caged.products.audit.folder import write_audit
+from caged.products.audit.of_lists import audit_lists
 from caged.products.audit.page import audit_html, four_digits
 from caged.products.audit.result import AuditResult, Evidence
 from caged.products.audit.verdict import evidence_text, verdict
-from caged.products.audit.work import audit_lists
 
 REPORT = "report.html"
 HEADERS = ("metric", "value", "95% interval", "users")

@@ -31,8 +31,8 @@ from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.significance import paired_interval
 from caged.models import entry
+from caged.products.audit.of_lists import audit_evaluation
 from caged.products.audit.result import AuditResult
-from caged.products.audit.work import audit_evaluation
 from caged.runs.environment import resolve_device
 from caged.runs.recommender import Recommender
 

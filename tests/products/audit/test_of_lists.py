@@ -19,7 +19,7 @@ from caged.evaluation.evaluate import Evaluation
 from caged.evaluation.keys import metric_keys
 from caged.evaluation.measure import measure
 from caged.products.audit.folder import read_audit, write_audit
-from caged.products.audit.work import audit_evaluation, audit_lists
+from caged.products.audit.of_lists import audit_evaluation, audit_lists
 from tests.evaluation.worlds import TOY, World, random_world, toy_world
 
 
@@ -367,7 +367,7 @@ def test_folders_that_are_no_audit(tmp_path: Path):
 
 
 def test_very_many_users_leave_no_values_per_user(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr("caged.products.audit.work.PER_USER_LIMIT", 3)
+    monkeypatch.setattr("caged.products.audit.of_lists.PER_USER_LIMIT", 3)
     result = audit(toy_world(), ks=(3,))
     assert result.per_user is None
     assert result.sums is None

@@ -15,7 +15,7 @@ import caged
 from caged.errors import CagedError, ConfigError, DataError, RunError
 from caged.evaluation.significance import holm, paired_interval, paired_seed_test, paired_test, welch_test
 from caged.files import json_ready
-from caged.products.compare.work import compare, pareto_front
+from caged.products.compare.comparison import compare, pareto_front
 from tests.products.compare.compared import FINGERPRINTS, USERS, values, write_audit_folder, write_run
 
 TESTED = ["recall@20", "ndcg@20", "recall@20/niche", "arp@20"]
