@@ -32,7 +32,7 @@ from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import Ranker
 from caged.graph import BipartiteGraph, Sampler, Tables, degree_weights, propagate, uniform_layers
 from caged.models import METHODS
-from caged.models.contract import DotScorer, Vectors
+from caged.models.contract import DotScorer
 from caged.seeding import Generators
 
 K = 20  # places of a list
@@ -131,7 +131,7 @@ class _Lists:
     def __init__(self, train: Interactions, width: int, setting: Setting) -> None:
         draw = torch.Generator().manual_seed(1)
         users, items = (torch.randn(rows, width, generator=draw) for rows in (train.user_count, train.item_count))
-        self.scorer = DotScorer(Vectors(users.to(setting.device), items.to(setting.device)))
+        self.scorer = DotScorer(Tables(users.to(setting.device), items.to(setting.device)))
         self.users, self.items = users.numpy(), items.numpy()
         self._seen = items_of_users(train)
         self._flops = 2 * len(users) * len(items) * width

@@ -20,7 +20,8 @@ from benchmarks.memory import peak_memory
 from benchmarks.timing import seconds
 from caged.errors import RunError
 from caged.evaluation.topk import LEAST_USERS, Ranker
-from caged.models.contract import DotScorer, Vectors
+from caged.graph import Tables
+from caged.models.contract import DotScorer
 
 USERS = ITEMS = 1_000_000
 WIDTH = 64
@@ -42,7 +43,7 @@ def in_own_process(device: str, threads: int, *, quick: bool) -> dict[str, Any]:
 def measure(users: int, items: int, sample: int, device: torch.device) -> dict[str, Any]:
     before = peak_memory()
     generator = torch.Generator().manual_seed(1)
-    vectors = Vectors(*(torch.randn(rows, WIDTH, generator=generator).to(device) for rows in (users, items)))
+    vectors = Tables(*(torch.randn(rows, WIDTH, generator=generator).to(device) for rows in (users, items)))
     asked = np.linspace(0, users - 1, sample).astype(np.int64)
     scorer = DotScorer(vectors)
     rank = Ranker(asked, K, device=device)

@@ -11,7 +11,7 @@ from benchmarks.graphs import SHAPES, Shape, generated
 from caged.evaluation.topk import top_k
 from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
 from caged.models.caged.estimator import Network, elbo
-from caged.models.contract import DotScorer, Vectors
+from caged.models.contract import DotScorer
 
 LOG = generated(Shape(80, 60, 900))
 SEEN = np.split(LOG.items, LOG.user_offsets[1:-1])
@@ -35,7 +35,7 @@ def test_propagation_and_its_gradient_are_the_same():
 
 def test_lists_are_the_same():
     generator = torch.Generator().manual_seed(0)
-    vectors = Vectors(*(torch.randn(rows, 8, generator=generator) for rows in (80, 60)))
+    vectors = Tables(*(torch.randn(rows, 8, generator=generator) for rows in (80, 60)))
     ours = top_k(DotScorer(vectors), np.arange(80), 5, masks=[LOG])
     plain = reference.top_k(*(part.numpy() for part in vectors), SEEN, 5, block=7)
     np.testing.assert_array_equal(ours.items, plain)

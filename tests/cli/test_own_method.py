@@ -14,8 +14,8 @@ from torch import Tensor, nn
 import caged as library
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph
-from caged.models import METHODS, DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors, register
+from caged.graph import Batch, BipartiteGraph, Tables
+from caged.models import METHODS, DotScorer, Losses, Method, ParamGroup, Scorer, Stage, State, register
 from caged.seeding import Generators
 from tests.cli.invoke import caged
 
@@ -51,7 +51,7 @@ class Toy(Method[ToyConfig]):
         self.epochs_done += 1
 
     def scorer(self) -> Scorer:
-        return DotScorer(Vectors(self.ones, self.bias.detach()))
+        return DotScorer(Tables(self.ones, self.bias.detach()))
 
     def state(self) -> State:
         return State({"bias": self.bias.data}, {"epochs_done": self.epochs_done})

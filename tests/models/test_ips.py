@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from caged.graph import SAMPLERS, BipartiteGraph, Sampler
-from caged.models.contract import EpochContext, Vectors
+from caged.graph import SAMPLERS, BipartiteGraph, Sampler, Tables
+from caged.models.contract import EpochContext
 from caged.models.ips import CLIPPED, IPS, IPSConfig, clipped, inverse_propensity
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2, weighted_bpr_with_l2
@@ -187,8 +187,8 @@ def test_fused_weighted_loss_equals_the_plain_one():
     plain = [torch.randn(count, 24, generator=draw).requires_grad_() for count in rows]
     fused = [table.detach().cuda().requires_grad_() for table in plain]
     on_gpu = type(batch)(*(part.cuda() for part in batch))
-    expected = weighted_bpr_with_l2(Vectors(*plain[:2]), Vectors(*plain[2:]), batch, importance, 0.3)
-    actual = weighted_bpr_with_l2(Vectors(*fused[:2]), Vectors(*fused[2:]), on_gpu, importance.cuda(), 0.3)
+    expected = weighted_bpr_with_l2(Tables(*plain[:2]), Tables(*plain[2:]), batch, importance, 0.3)
+    actual = weighted_bpr_with_l2(Tables(*fused[:2]), Tables(*fused[2:]), on_gpu, importance.cuda(), 0.3)
     (expected.total * 1.7).backward()
     (actual.total * 1.7).backward()
     assert actual.total.item() == pytest.approx(expected.total.item(), rel=1e-5)

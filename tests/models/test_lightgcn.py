@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
-from caged.models.contract import Stage, Vectors
+from caged.models.contract import Stage
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn import LightGCN, LightGCNConfig, layer_weights
 from caged.models.losses import bpr, bpr_with_l2, l2_rows
@@ -168,8 +168,8 @@ def test_fused_loss_equals_the_plain_one(width):
     rows = (graph.user_count, graph.item_count) * 2
     plain = [torch.randn(count, width, generator=draw).requires_grad_() for count in rows]
     fused = [table.detach().cuda().requires_grad_() for table in plain]
-    expected = bpr_with_l2(Vectors(*plain[:2]), Vectors(*plain[2:]), batch, 0.3)
-    actual = bpr_with_l2(Vectors(*fused[:2]), Vectors(*fused[2:]), Batch(*(part.cuda() for part in batch)), 0.3)
+    expected = bpr_with_l2(Tables(*plain[:2]), Tables(*plain[2:]), batch, 0.3)
+    actual = bpr_with_l2(Tables(*fused[:2]), Tables(*fused[2:]), Batch(*(part.cuda() for part in batch)), 0.3)
     (expected.total * 1.7).backward()
     (actual.total * 1.7).backward()
     assert actual.total.item() == pytest.approx(expected.total.item(), rel=1e-5)

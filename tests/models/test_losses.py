@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from caged.graph import Batch
-from caged.models.contract import Vectors
+from caged.graph import Batch, Tables
 from caged.models.losses import bce, head_scores_with_l2, l2_rows, scores_with_l2
 from tests.graph.graphs import random_graph
 from tests.models.short_runs import padded, some_batch
@@ -22,7 +21,7 @@ def tensors_for(graph, *, heads):
 
 
 def found_by(tensors, batch):
-    final, layer0, heads = Vectors(*tensors[:2]), Vectors(*tensors[2:4]), tensors[4:]
+    final, layer0, heads = Tables(*tensors[:2]), Tables(*tensors[2:4]), tensors[4:]
     if heads:
         return head_scores_with_l2(final, layer0, batch, *heads)
     return scores_with_l2(final, layer0, batch)

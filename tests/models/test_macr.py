@@ -13,7 +13,8 @@ from caged.config import build
 from caged.data import carve_validation
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
-from caged.models.contract import DotScorer, EpochContext, Vectors
+from caged.graph import Tables
+from caged.models.contract import DotScorer, EpochContext
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
 from caged.models.losses import HeadScores, bce
@@ -25,7 +26,7 @@ from tests.models.short_runs import padded, prepared, some_batch, trained
 
 def vectors_of(seed=0, users=7, items=11, width=4):
     draw = torch.Generator().manual_seed(seed)
-    return Vectors(torch.randn(users, width, generator=draw), torch.randn(items, width, generator=draw))
+    return Tables(torch.randn(users, width, generator=draw), torch.randn(items, width, generator=draw))
 
 
 def heads(seed=1, width=4):
@@ -84,7 +85,7 @@ def test_heads_at_zero_rank_as_lightgcn_bce_at_every_c(c):
 
 def test_a_more_popular_item_loses_below_c_and_gains_above():
     """One column is the match, the other feeds the head: y_k = 1, and y_i grows by one."""
-    vectors = Vectors(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
+    vectors = Tables(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]]))
     a, b = torch.tensor([0.0, 1.0]), torch.zeros(2)
     below, above = score_table(vectors, a, b, 2.0)[0], score_table(vectors, a, b, 0.5)[0]
     assert below[1] < below[0]

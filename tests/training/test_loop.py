@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from caged.errors import RunError, TrainingError
-from caged.graph import BipartiteGraph
+from caged.graph import BipartiteGraph, Tables
 from caged.models import Losses, Method, Stage, State
-from caged.models.contract import DotScorer, Vectors
+from caged.models.contract import DotScorer
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
 from caged.training import EarlyStopping, Interrupted, Loop, TrainConfig
@@ -55,7 +55,7 @@ class Scripted(Method[None]):
 
     def scorer(self):
         self.diary.append("score")
-        return DotScorer(Vectors(self.value.detach().expand(2, 1), torch.ones(2, 1)))
+        return DotScorer(Tables(self.value.detach().expand(2, 1), torch.ones(2, 1)))
 
     def state(self):
         return State({"value": self.value.data}, {"updates": self.updates})

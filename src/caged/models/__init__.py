@@ -9,7 +9,6 @@ from caged.models.contract import (
     Scorer,
     Stage,
     State,
-    Vectors,
 )
 from caged.models.encoder import EncoderMethod
 from caged.models.registry import METHODS, Entry, entry, register
@@ -26,7 +25,6 @@ __all__ = [
     "Scorer",
     "Stage",
     "State",
-    "Vectors",
     "entry",
     "register",
 ]

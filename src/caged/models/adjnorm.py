@@ -35,7 +35,7 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
-from caged.models.contract import DotScorer, Losses, Scorer, Vectors
+from caged.models.contract import DotScorer, Losses, Scorer
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2
@@ -109,8 +109,8 @@ class AdjNorm(EncoderMethod[AdjNormConfig]):
         with torch.no_grad():
             return DotScorer(self._propagated())
 
-    def _propagated(self, batch: Batch | None = None) -> Vectors:
+    def _propagated(self, batch: Batch | None = None) -> Tables:
         if self.loops is None:
             return self.encoder(batch)
-        tables = Tables(*self.encoder.layer0)
-        return Vectors(*propagate_with_loops(self.encoder.weights, self.loops, tables, self.encoder.layer_weights))
+        encoder = self.encoder
+        return propagate_with_loops(encoder.weights, self.loops, encoder.layer0, encoder.layer_weights)

@@ -10,25 +10,18 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from caged.graph import Batch, BipartiteGraph, Sampler
+from caged.graph import Batch, BipartiteGraph, Sampler, Tables
 from caged.seeding import Generators
 
 ParamGroup = dict[str, Any]
 Metrics = Mapping[str, float]
 
 
-class Vectors(NamedTuple):
-    """Serving vectors: the score of (u, i) is users[u] . items[i]."""
-
-    users: Tensor  # (M, width)
-    items: Tensor  # (N, width)
-
-
 class Scorer(Protocol):
     """Scores of all items for a block of users, in evaluation mode."""
 
     @property
-    def vectors(self) -> Vectors | None:
+    def vectors(self) -> Tables | None:
         """The vectors behind the scores, or None where the score is no dot product."""
 
     def __call__(self, users: Tensor) -> Tensor:
@@ -37,7 +30,9 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class DotScorer:
-    vectors: Vectors
+    """The score of (u, i) is users[u] . items[i]."""
+
+    vectors: Tables
 
     def __call__(self, users: Tensor) -> Tensor:
         return self.vectors.users.index_select(0, users) @ self.vectors.items.T

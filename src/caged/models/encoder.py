@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
-from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State
 from caged.seeding import Generators
 
 
@@ -47,10 +47,10 @@ class LightGCNEncoder:
         self.users = table(graph.user_count)
         self.items = table(graph.item_count)
 
-    def __call__(self, batch: Batch | None = None) -> Vectors:
+    def __call__(self, batch: Batch | None = None) -> Tables:
         """Propagated user and item vectors; with a batch, its rows are right and no others may be used."""
         rows = None if batch is None else self.rows_of(batch)
-        return Vectors(*propagate(self.weights, Tables(self.users, self.items), self.layer_weights, rows))
+        return propagate(self.weights, self.layer0, self.layer_weights, rows)
 
     def rows_of(self, batch: Batch) -> Tensor | None:
         """A flag per node, users first: whether the batch names it. None where propagation has no use for them."""
@@ -62,9 +62,9 @@ class LightGCNEncoder:
         return flags.index_fill_(0, named.long(), 1)
 
     @property
-    def layer0(self) -> Vectors:
+    def layer0(self) -> Tables:
         """The trainable tables themselves."""
-        return Vectors(self.users, self.items)
+        return Tables(self.users, self.items)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -74,7 +74,7 @@ class LightGCNEncoder:
         return {"users": self.users.data, "items": self.items.data}
 
 
-def gather(vectors: Vectors, batch: Batch) -> Triples:
+def gather(vectors: Tables, batch: Batch) -> Triples:
     """The rows of a batch."""
     items = vectors.items.index_select(0, torch.cat((batch.positives, batch.negatives)))
     positives, negatives = items.chunk(2)

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from caged.graph import Batch
-from caged.models.contract import Losses, Vectors
+from caged.graph import Batch, Tables
+from caged.models.contract import Losses
 from caged.models.encoder import gather, scores
 
 CORRELATION_EPSILON = 1e-8  # of a variance; far above the rounding noise of scores of order one
@@ -90,7 +90,7 @@ def l2_rows(weight: Tensor, *rows: Tensor) -> Tensor:
     return 0.5 * sum((weight @ part.square().sum(1) for part in rows), start=weight.new_zeros(()))
 
 
-def bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Losses:
+def bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float) -> Losses:
     """`bpr` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows: the loss of LightGCN.
 
     On CUDA both, and their gradients, come from one pass over the triples; the values are the same to rounding.
@@ -103,7 +103,7 @@ def bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Los
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
 
 
-def weighted_bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, importance: Tensor, l2: float) -> Losses:
+def weighted_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, importance: Tensor, l2: float) -> Losses:
     """mean of importance_b softplus(s_uj - s_ui), plus `l2` times `l2_rows`, which is not weighted.
 
     `importance` (B,) is constant. With ones it is `bpr_with_l2`, on CPU to the last bit.
@@ -117,14 +117,14 @@ def weighted_bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, importan
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
 
 
-def bce_with_l2(final: Vectors, layer0: Vectors, batch: Batch, l2: float) -> Losses:
+def bce_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float) -> Losses:
     """`bce` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows."""
     (positive, negative), penalty = scores_with_l2(final, layer0, batch)
     ranking = bce(positive, negative, batch.weight)
     return Losses(ranking + l2 * penalty, {"bce": ranking, "l2": penalty})
 
 
-def scores_with_l2(final: Vectors, layer0: Vectors, batch: Batch) -> tuple[Tensor, Tensor]:
+def scores_with_l2(final: Tables, layer0: Tables, batch: Batch) -> tuple[Tensor, Tensor]:
     """(2, B) scores s_ui and s_uj of the propagated rows, and `l2_rows` of the layer-0 rows: for losses of any form.
 
     On CUDA it is one pass over the triples each way; triples of weight zero, which are padding, get no gradient there.
@@ -143,7 +143,7 @@ class HeadScores(NamedTuple):
 
 
 def head_scores_with_l2(
-    final: Vectors, layer0: Vectors, batch: Batch, user_head: Tensor, item_head: Tensor
+    final: Tables, layer0: Tables, batch: Batch, user_head: Tensor, item_head: Tensor
 ) -> HeadScores:
     """`scores_with_l2` together with products of the propagated rows with heads b and a, each (K,)."""
     if batch.weight.is_cuda:
@@ -154,9 +154,7 @@ def head_scores_with_l2(
     return HeadScores(torch.stack(scores(rows)), rows.users @ user_head, of_items, penalty)
 
 
-def _fused(
-    final: Vectors, layer0: Vectors, batch: Batch, ranking_weight: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def _fused(final: Tables, layer0: Tables, batch: Batch, ranking_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Both parts of `bpr_with_l2` on CUDA."""
     weight = batch.weight if ranking_weight is None else ranking_weight
     ranking, penalty = _BprWithL2.apply(batch, weight, *final, *layer0)  # type: ignore[no-untyped-call]

@@ -44,8 +44,8 @@ from torch import Tensor, nn
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph
-from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.graph import Batch, BipartiteGraph, Tables
+from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
@@ -113,11 +113,11 @@ def _bce_of_rows(pairs: Sequence[Tensor], weight: Tensor) -> Tensor:
     return bce(positives, negatives, weight)
 
 
-def counterfactual(vectors: Vectors, item_head: Tensor, user_head: Tensor, c: float) -> Vectors:
+def counterfactual(vectors: Tables, item_head: Tensor, user_head: Tensor, c: float) -> Tables:
     """Vectors of K + 1 columns whose product is (7)."""
     users = torch.cat((vectors.users, torch.full_like(vectors.users[:, :1], -c)), dim=1)
     items = torch.cat((vectors.items, torch.ones_like(vectors.items[:, :1])), dim=1)
-    return Vectors(
+    return Tables(
         torch.sigmoid(vectors.users @ user_head).unsqueeze(1) * users,
         torch.sigmoid(vectors.items @ item_head).unsqueeze(1) * items,
     )

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from caged.graph import BipartiteGraph
-from caged.models.contract import DotScorer, Method, Scorer, Stage, State, Vectors
+from caged.graph import BipartiteGraph, Tables
+from caged.models.contract import DotScorer, Method, Scorer, Stage, State
 from caged.seeding import Generators
 
 
@@ -39,7 +39,7 @@ class MostPopular(Method[MostPopularConfig]):
 
     def scorer(self) -> Scorer:
         everyone = torch.ones(self._graph.user_count, 1, device=self._graph.device)
-        return DotScorer(Vectors(everyone, self.popularity))
+        return DotScorer(Tables(everyone, self.popularity))
 
     def state(self) -> State:
         return State({"popularity": self.popularity}, {})

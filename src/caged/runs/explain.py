@@ -22,7 +22,7 @@ import torch
 from caged.data.ids import Array, IdMap
 from caged.data.source import ITEM_TABLE, item_titles
 from caged.errors import CagedError, ConfigError, DataError
-from caged.graph import Tables, degree_weights, propagate
+from caged.graph import degree_weights, propagate
 from caged.models.encoder import LightGCNEncoder
 from caged.runs.artefact import Artefact
 from caged.runs.execute import read_run
@@ -96,8 +96,7 @@ def _contributions(encoder: LightGCNEncoder, history: Array, weights: Array, ite
     """w[u,x] (sum_{l=1..L} a_l e_x^(l-1)) . e_v for every x of the history."""
     with torch.no_grad():
         target = encoder().items[item]
-        tables = Tables(encoder.users, encoder.items)
-        sources = propagate(encoder.weights, tables, encoder.layer_weights[1:]).items
+        sources = propagate(encoder.weights, encoder.layer0, encoder.layer_weights[1:]).items
         rows = sources.index_select(0, torch.from_numpy(history).to(sources.device))
         shares: Array = weights * (rows @ target).double().cpu().numpy()
     return shares

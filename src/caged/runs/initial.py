@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from caged.errors import ConfigError, RunError
-from caged.models import METHODS, Method, Vectors, entry
+from caged.graph import Tables
+from caged.models import METHODS, Method, entry
 from caged.runs.artefact import load_artefact
 from caged.runs.loading import Loaded
 from caged.runs.spec import ExperimentSpec
@@ -62,7 +63,7 @@ def load_initial(
 def give_initial(method: Method[Any], folder: Path) -> None:
     """Let `method` start from the tables that the run in `folder` keeps."""
     tables = load_tensors(folder / FILE)
-    method.start_from(Vectors(tables["users"], tables["items"]))  # type: ignore[attr-defined]
+    method.start_from(Tables(tables["users"], tables["items"]))  # type: ignore[attr-defined]
 
 
 def _check_has_first_stage(method: str) -> None:

@@ -10,9 +10,8 @@ import torch.nn.functional as F
 
 from caged.config import build, describe
 from caged.errors import ConfigError
-from caged.graph import BipartiteGraph
+from caged.graph import BipartiteGraph, Tables
 from caged.models.advdrop.method import AdvDrop, AdvDropConfig, Nodes, disagreement, xavier_scale
-from caged.models.contract import Vectors
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.runs.spec import resolve
 from caged.seeding import Generators
@@ -130,7 +129,7 @@ def infonce_by_definition(dual, main, tau):
 
 def test_disagreement_is_infonce_of_users_and_items():
     draw = torch.Generator().manual_seed(0)
-    dual, main = (Vectors(*(torch.randn(n, 5, generator=draw).double() for n in (7, 4))) for _ in range(2))
+    dual, main = (Tables(*(torch.randn(n, 5, generator=draw).double() for n in (7, 4))) for _ in range(2))
     nodes = Nodes(torch.tensor([1, 6, 1]), torch.tensor([3, 0, 2]))
     expected = sum(
         infonce_by_definition(of_dual[rows], of_main[rows], 0.3)
@@ -140,7 +139,7 @@ def test_disagreement_is_infonce_of_users_and_items():
 
 
 def test_disagreement_stays_finite_however_long_the_rows_are():
-    rows = Vectors(torch.full((3, 2), 1e10), torch.full((3, 2), -1e10))
+    rows = Tables(torch.full((3, 2), 1e10), torch.full((3, 2), -1e10))
     some = Nodes(torch.arange(3), torch.arange(3))
     assert torch.isfinite(disagreement(rows, rows, some, 1e-3))
 
@@ -152,7 +151,7 @@ def expected_loss(method, batch, nodes, tables):
     for view, (users, items) in zip(method.views, tables, strict=True):
         layers = (1 / (config.layers + 1),) * (config.layers + 1)
         rows = dense_propagate(dense(graph, view.encoder.weights), torch.cat((users, items)), layers)
-        final = Vectors(*rows.split([graph.user_count, graph.item_count]))
+        final = Tables(*rows.split([graph.user_count, graph.item_count]))
         u, i, j = (part.long() for part in batch[:3])
         margin = (final.users[u] * (final.items[i] - final.items[j])).sum(1)
         squares = users[u].square().sum() + items[i].square().sum() + items[j].square().sum()

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import caged.models.caged.estimator as module
+from caged.graph import Tables
 from caged.models.caged.diagnostics import largest_singular_value, quantiles, rank_correlation
 from caged.models.caged.estimator import (
     Estimator,
@@ -19,7 +20,6 @@ from caged.models.caged.estimator import (
     kl_to_standard_normal,
 )
 from caged.models.caged.sides import Pairs, sides_of
-from caged.models.contract import Vectors
 from tests.graph.graphs import dense, random_graph, random_weights
 
 K = 4
@@ -33,7 +33,7 @@ def estimator(layers=2, seed=0, learning_rate=1e-3, averaged=False):
 
 def some_vectors(graph, seed=5):
     draw = torch.Generator().manual_seed(seed)
-    return Vectors(*(torch.randn(count, K, generator=draw) for count in (graph.user_count, graph.item_count)))
+    return Tables(*(torch.randn(count, K, generator=draw) for count in (graph.user_count, graph.item_count)))
 
 
 def literal_terms(network, e_x, e_c, tau, averaged=False):

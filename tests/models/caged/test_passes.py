@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from caged.errors import DeviceError
-from caged.graph import BipartiteGraph, Engine
+from caged.graph import BipartiteGraph, Engine, Tables
 from caged.models.caged import gradients
 from caged.models.caged.estimator import Estimator, Network, Terms, chunk_size, power_sums
 from caged.models.caged.gradients import FlatNetwork
 from caged.models.caged.method import CAGED, CAGEDConfig
 from caged.models.caged.passes import Course, PlainPasses, WrittenPasses, make_passes
 from caged.models.caged.sides import sides_of
-from caged.models.contract import Vectors
 from caged.seeding import Generators
 from caged.training import Loop, TrainConfig
 from tests.graph.graphs import random_graph, random_weights
@@ -33,7 +32,7 @@ class Trained:
         batch_size, precision = options.pop("batch_size", 16), options.pop("precision", "auto")
         graph = random_graph(edges=60).to(device)
         draw = torch.Generator().manual_seed(5)
-        self.vectors = Vectors(
+        self.vectors = Tables(
             *(torch.randn(count, K, generator=draw).to(device) for count in (graph.user_count, graph.item_count))
         )
         network = Network(K, layers, torch.device(device), torch.Generator().manual_seed(1))
@@ -208,7 +207,7 @@ def test_one_recording_serves_every_update():
     trained = Trained(WrittenPasses, record=True, device="cuda")
     trained.run()
     recording = trained.passes._replay
-    trained.vectors = Vectors(*(table + 1 for table in trained.vectors))
+    trained.vectors = Tables(*(table + 1 for table in trained.vectors))
     trained.run()
     assert recording is not None
     assert trained.passes._replay is recording

@@ -12,8 +12,8 @@ from caged.config import describe
 from caged.data import carve_validation
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
-from caged.graph import Batch, BipartiteGraph, Engine
-from caged.models.contract import EpochContext, Vectors
+from caged.graph import Batch, BipartiteGraph, Engine, Tables
+from caged.models.contract import EpochContext
 from caged.models.galore import method as galore
 from caged.models.galore.graph import AugmentedGraph
 from caged.models.galore.method import GALORE, GALOREConfig, mixed_bpr_with_l2, official_l2, pooling
@@ -44,7 +44,7 @@ def from_lightgcns_start(log, **options):
     """GALORE that fine-tunes from the values at which a LightGCN of the same seed begins."""
     start = prepared(LightGCN(LightGCNConfig(embedding_size=WIDTH)), BipartiteGraph.from_interactions(log))
     method = make(**options)
-    method.start_from(Vectors(*(table.detach().clone() for table in start.encoder.layer0)))
+    method.start_from(Tables(*(table.detach().clone() for table in start.encoder.layer0)))
     return method
 
 
@@ -130,7 +130,7 @@ def test_scaling_the_margin_is_mixing_the_negative():
         fresh = torch.Generator().manual_seed(1)
         shape = (graph.user_count + graph.item_count, 3)
         both = torch.randn(shape, generator=fresh, dtype=torch.float64).requires_grad_()
-        return both, Vectors(*both.split([graph.user_count, graph.item_count]))
+        return both, Tables(*both.split([graph.user_count, graph.item_count]))
 
     (ours, final), (reference, expected) = tables(), tables()
     found = mixed_bpr_with_l2(final, final, batch, mix, 0.0).total
@@ -176,7 +176,7 @@ def test_mixed_negatives_lie_between_negative_and_positive_at_most_halfway(monke
 
 def test_official_l2_by_hand():
     """Users (3, 4) and, in padding, (100, 0); positives (0, 5): |U|_F = 5, |I|_F = 5. The negative does not count."""
-    final = Vectors(torch.tensor([[3.0, 4.0], [100.0, 0.0]]), torch.tensor([[0.0, 5.0], [7.0, 7.0]]))
+    final = Tables(torch.tensor([[3.0, 4.0], [100.0, 0.0]]), torch.tensor([[0.0, 5.0], [7.0, 7.0]]))
     batch = Batch(torch.tensor([0, 1]), torch.tensor([0, 1]), torch.tensor([1, 1]), torch.tensor([1.0, 0.0]))
     assert official_l2(final, batch).item() == 10
     twice = batch._replace(users=torch.tensor([0, 0]), weight=torch.tensor([0.5, 0.5]))

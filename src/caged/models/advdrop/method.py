@@ -67,7 +67,7 @@ from caged.config import option
 from caged.cuda_graph import Work, recorded
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
 from caged.models.advdrop.adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
-from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State, Vectors
+from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
 from caged.models.lightgcn import LightGCNConfig, layer_weights
 from caged.models.losses import bpr_with_l2
@@ -165,10 +165,10 @@ class View:
 # ---------------------------------------------------------------- the maths
 
 
-def disagreement(dual: Vectors, main: Vectors, nodes: Nodes, tau: float) -> Tensor:
+def disagreement(dual: Tables, main: Tables, nodes: Nodes, tau: float) -> Tensor:
     """L_inv: (5) over the given users plus (5) over the given items.
 
-    >>> zeros = Vectors(torch.zeros(3, 2), torch.zeros(5, 2))
+    >>> zeros = Tables(torch.zeros(3, 2), torch.zeros(5, 2))
     >>> some = Nodes(torch.tensor([0, 1, 2, 0]), torch.tensor([4, 4, 1, 0]))
     >>> round(disagreement(zeros, zeros, some, 0.1).item(), 4)  # all alike: ln 4, twice
     2.7726
@@ -264,7 +264,7 @@ class AdvDrop(Method[AdvDropConfig]):
     def scorer(self) -> Scorer:
         encoder = self.main.encoder
         with torch.no_grad():
-            return DotScorer(Vectors(*propagate(self.weights, Tables(*encoder.layer0), encoder.layer_weights)))
+            return DotScorer(propagate(self.weights, encoder.layer0, encoder.layer_weights))
 
     def state(self) -> State:
         dual = {f"dual_{name}": values for name, values in self.dual.encoder.state().items()}

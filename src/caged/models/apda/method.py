@@ -48,7 +48,7 @@ from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph
+from caged.graph import Batch, BipartiteGraph, Tables
 from caged.graph.edge_products import (
     EdgeFunction,
     EdgeProducts,
@@ -58,7 +58,7 @@ from caged.graph.edge_products import (
     make_edge_products,
 )
 from caged.models.apda.rows import source_rows
-from caged.models.contract import DotScorer, Losses, Scorer, Vectors
+from caged.models.contract import DotScorer, Losses, Scorer
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import bpr_with_l2
@@ -176,13 +176,13 @@ class APDA(EncoderMethod[APDAConfig]):
         with torch.no_grad():
             return DotScorer(self.propagated(training=False))
 
-    def propagated(self, *, training: bool) -> Vectors:
+    def propagated(self, *, training: bool) -> Tables:
         """E of users and items."""
         if self.config.linear(training=training):
             return self.encoder()
         return self.layer_by_layer(training=training)
 
-    def layer_by_layer(self, *, training: bool) -> Vectors:
+    def layer_by_layer(self, *, training: bool) -> Tables:
         """The same by (1) to (7), whatever the options."""
         first, *others = self.encoder.layer_weights
         hidden = torch.cat(self.encoder.layer0)  # (M + N, K)
@@ -193,7 +193,7 @@ class APDA(EncoderMethod[APDAConfig]):
             hidden = self._layer(hidden, start, training=training)
             total = torch.add(total, hidden, alpha=weight)
         graph = self.encoder.graph
-        return Vectors(*torch.split(total, [graph.user_count, graph.item_count]))
+        return Tables(*torch.split(total, [graph.user_count, graph.item_count]))
 
     def _layer(self, hidden: Tensor, start: Tensor, *, training: bool) -> Tensor:
         """(1) to (7)"""

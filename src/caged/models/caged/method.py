@@ -62,18 +62,12 @@ from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError, TrainingError
-from caged.graph import PRECISIONS, Batch, BipartiteGraph, EdgeWeights, degree_weights, uniform_layers
+from caged.graph import PRECISIONS, Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, uniform_layers
 from caged.models.caged.diagnostics import Phases, describe
 from caged.models.caged.estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
 from caged.models.caged.passes import Course, Passes, make_passes
 from caged.models.caged.sides import Side, rows_of, sides_of
-from caged.models.contract import (
-    EpochContext,
-    Losses,
-    Stage,
-    State,
-    Vectors,
-)
+from caged.models.contract import EpochContext, Losses, Stage, State
 from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
@@ -253,9 +247,9 @@ class CAGED(EncoderMethod[CAGEDConfig]):
         trained_on = self._terms if config.elbo_train_scaled else Terms(1.0, 1.0)
         course = Course(graph, self.sides, config.estimator_batch_size, trained_on)
         self.passes = make_passes(self.estimator, course, record=config.estimator_capture)
-        self._fixed: Vectors | None = None
+        self._fixed: Tables | None = None
         if config.without == "two_stage" and config.ts_eval == "fixed":
-            self._fixed = Vectors(torch.zeros_like(self.encoder.users), torch.zeros_like(self.encoder.items))
+            self._fixed = Tables(torch.zeros_like(self.encoder.users), torch.zeros_like(self.encoder.items))
         self.updates = 0
 
     @property
@@ -324,16 +318,16 @@ class CAGED(EncoderMethod[CAGEDConfig]):
         return {**history, "operator_norm": norm, **described, "update_seconds": phases.seconds}
 
     @torch.no_grad()
-    def _inputs(self) -> Vectors:
+    def _inputs(self) -> Tables:
         """e_u and e_i as the estimator sees them; nothing flows back to LightGCN."""
         chosen = self.encoder() if self.config.estimator_input == "pooled" else self.encoder.layer0
-        return Vectors(chosen.users.detach(), chosen.items.detach())
+        return Tables(chosen.users.detach(), chosen.items.detach())
 
     @property
     def _terms(self) -> Terms:
         return Terms(self.config.lam, self.config.beta)
 
-    def _score(self, side: Side, vectors: Vectors) -> Scores:
+    def _score(self, side: Side, vectors: Tables) -> Scores:
         sample = self.config.score_z == "sample"
         return self.estimator.score(*rows_of(side, vectors), side.edges, self._terms, sample=sample)
 

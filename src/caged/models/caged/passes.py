@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from caged.cuda_graph import Work, recorded
-from caged.graph import BipartiteGraph
+from caged.graph import BipartiteGraph, Tables
 from caged.models.caged.estimator import Estimator, PairBatch, Terms, tf32
 from caged.models.caged.gradients import FlatNetwork, WrittenStep
 from caged.models.caged.sides import Pairs, Side, rows_of
-from caged.models.contract import Vectors
 
 
 class Course(NamedTuple):
@@ -41,7 +40,7 @@ class PlainPasses:
     def __init__(self, estimator: Estimator, course: Course) -> None:
         self._estimator, self._course = estimator, course
 
-    def run(self, vectors: Vectors, count: int) -> dict[str, float]:
+    def run(self, vectors: Tables, count: int) -> dict[str, float]:
         """Train on fixed embeddings; mean terms per pair of the last pass."""
         course = self._course
         for _ in range(count):
@@ -95,7 +94,7 @@ class WrittenPasses:
         self._noise = self._table.new_zeros(course.batch_size, size)
         self._allocated = True
 
-    def run(self, vectors: Vectors, count: int) -> dict[str, float]:
+    def run(self, vectors: Tables, count: int) -> dict[str, float]:
         if not self._allocated:
             self._allocate()
         self._flat.refresh()  # a state may have been loaded since the last run
@@ -115,7 +114,7 @@ class WrittenPasses:
         for _ in range(self._steps):
             take()
 
-    def _load(self, vectors: Vectors) -> None:
+    def _load(self, vectors: Tables) -> None:
         torch.cat(vectors, out=self._table)
         if self._rounded is not self._table:
             self._rounded.copy_(self._table)

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from caged.graph import BipartiteGraph, EdgeWeights
-from caged.models.contract import Vectors
+from caged.graph import BipartiteGraph, EdgeWeights, Tables
 
 
 class Pairs(NamedTuple):
@@ -54,7 +53,7 @@ def sides_of(graph: BipartiteGraph, weights: EdgeWeights) -> tuple[Side, Side]:
     )
 
 
-def rows_of(side: Side, vectors: Vectors) -> tuple[Tensor, Tensor]:
+def rows_of(side: Side, vectors: Tables) -> tuple[Tensor, Tensor]:
     """The tables of neighbours and centres of one side."""
     return (vectors.items, vectors.users) if side.name == "to_user" else (vectors.users, vectors.items)
 

@@ -53,7 +53,7 @@ from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights
 from caged.graph.item_edges import propagate_with_items
-from caged.models.contract import EpochContext, Losses, Stage, State, Vectors
+from caged.models.contract import EpochContext, Losses, Stage, State
 from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.galore.graph import DRAWS, AugmentedGraph
 from caged.models.lightgcn import LightGCNConfig, layer_weights
@@ -136,7 +136,7 @@ def pooling(config: GALOREConfig, stage: str) -> tuple[float, ...]:
     return (0.0, *layer_weights(config.layers - 1, config.layer_scale))
 
 
-def mixed_bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, mix: Tensor, l2: float) -> Losses:
+def mixed_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, mix: Tensor, l2: float) -> Losses:
     """(7) with mixed negatives (6) and LightGCN's L2 term; `mix` is v, (B,).
 
     The margin is scaled by scaling the user's row: (1 - v) e_u.(e_i - e_j). So each triple brings its own user row, and
@@ -145,10 +145,10 @@ def mixed_bpr_with_l2(final: Vectors, layer0: Vectors, batch: Batch, mix: Tensor
     own_rows = torch.arange(len(batch.users), device=batch.users.device)
     scaled = (1 - mix).unsqueeze(1) * final.users.index_select(0, batch.users)
     start = layer0.users.index_select(0, batch.users)
-    return bpr_with_l2(Vectors(scaled, final.items), Vectors(start, layer0.items), batch._replace(users=own_rows), l2)
+    return bpr_with_l2(Tables(scaled, final.items), Tables(start, layer0.items), batch._replace(users=own_rows), l2)
 
 
-def official_l2(final: Vectors, batch: Batch) -> Tensor:
+def official_l2(final: Tables, batch: Batch) -> Tensor:
     """|U|_F + |I|_F of the propagated rows of users and positives, with multiplicity, padding left out."""
     real = (batch.weight > 0).unsqueeze(1)
     users, positives = final.users.index_select(0, batch.users), final.items.index_select(0, batch.positives)
@@ -158,10 +158,10 @@ def official_l2(final: Vectors, batch: Batch) -> Tensor:
 
 class GALORE(EncoderMethod[GALOREConfig]):
     stage: str
-    _given: Vectors | None = None
+    _given: Tables | None = None
     _augmented: AugmentedGraph | None = None
 
-    def start_from(self, tables: Vectors) -> None:
+    def start_from(self, tables: Tables) -> None:
         """Take E^(0) of a trained LightGCN in place of stage `pretrain`. To be called before `prepare`."""
         self._given = tables
 
@@ -230,11 +230,11 @@ class GALORE(EncoderMethod[GALOREConfig]):
     def load_scalars(self, scalars: Mapping[str, Any]) -> None:
         self._enter(scalars["stage"])
 
-    def _propagated(self, batch: Batch) -> Vectors:
+    def _propagated(self, batch: Batch) -> Tables:
         """(5) on the graph of the epoch; the rows of the batch are right and no others may be used."""
-        tables, graph = Tables(*self.encoder.layer0), self.augmented
+        tables, graph = self.encoder.layer0, self.augmented
         layers, rows = self.encoder.layer_weights, self.encoder.rows_of(batch)
-        return Vectors(*propagate_with_items(graph.weights, graph.added, tables, layers, rows))
+        return propagate_with_items(graph.weights, graph.added, tables, layers, rows)
 
     def _enter(self, stage: str) -> None:
         self.stage = stage
