@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from caged.page import svg
-from caged.page.svg import REFERENCE, Format, Scale, colour, decimal, label, percent, tag, text_width, words
+from caged.page.svg import REFERENCE, Format, Scale, colour, decimal, label, percent, tag, text_width
 
 __all__ = ["REFERENCE", "Row", "Series", "bar_chart", "decimal", "line_chart", "percent", "row_chart"]
 
@@ -112,7 +112,7 @@ def line_chart(
         drawn += _points(one, names, [across(place) for place in x], upward, y_format, seen=markers)
     if named_at_ends:
         drawn += _names_at_ends(series, plot.right, upward)
-    return _drawing(drawn, title, description, width, height)
+    return svg.drawing(drawn, title, description, width, height)
 
 
 def bar_chart(
@@ -153,7 +153,7 @@ def bar_chart(
             painted = svg.bar(_look(one), start + 0.5, ends[0], thick - 1, ends[1] - ends[0], prefix)
             whisker = _whisker(one.interval(index), upward, start + thick / 2, vertical=True)
             drawn.append(tag("g", svg.hover(words_of_mark), target, painted, whisker, class_="mark"))
-    return _drawing(drawn, title, description, width, height)
+    return svg.drawing(drawn, title, description, width, height)
 
 
 def row_chart(
@@ -176,7 +176,7 @@ def row_chart(
     plot = _Plot(names + (values if negative else 0), 4, width - values, bottom)
     across = Scale(levels[0], levels[-1], plot.left, plot.right)
     drawn = [svg.patterns([_look(one) for one in series], prefix)]
-    drawn += [_rule(across(level), plot.top, across(level), plot.bottom, strong=level == 0) for level in levels]
+    drawn += [svg.rule(across(level), plot.top, across(level), plot.bottom, strong=level == 0) for level in levels]
     for level in _apart(levels, across, x_format):
         drawn.append(label(x_format(level), across(level), plot.bottom + 18, anchor="middle", faint=True))
     for index, one in enumerate(series):
@@ -185,7 +185,7 @@ def row_chart(
         drawn.append(_row_mark(one, middle, across, x_format, prefix))
     if x_label:
         drawn.append(label(x_label, plot.left, bottom + 40, faint=True))
-    return _drawing(drawn, title, description, width, bottom + (50 if x_label else 28))
+    return svg.drawing(drawn, title, description, width, bottom + (50 if x_label else 28))
 
 
 # ---------------------------------------------------------------- parts
@@ -220,21 +220,6 @@ def _gutter(levels: Sequence[float], written: Format) -> float:
     return max(text_width(written(level)) for level in levels) + 14
 
 
-def _drawing(parts: Sequence[str], title: str, description: str, width: int, height: float) -> str:
-    described = tag("desc", words(description)) if description else ""
-    return tag(
-        "svg",
-        described,
-        *parts,
-        class_="chart",
-        viewBox=f"0 0 {width} {height:.0f}",
-        role="img",
-        aria_label=title,
-        font_size=svg.FONT_SIZE,
-        font_family="system-ui, sans-serif",
-    )
-
-
 def _heading(
     y_label: str, series: Sequence[Series], width: int, *, lines: bool = False, prefix: str = ""
 ) -> tuple[str, float]:
@@ -258,15 +243,10 @@ def _line_key(one: Series, x: float, y: float) -> str:
     return _stroke(f"M{x:.1f},{y - 4:.1f} h22", one) + svg.marker(_look(one), x + 11, y - 4)
 
 
-def _rule(x1: float, y1: float, x2: float, y2: float, *, strong: bool = False) -> str:
-    style = f"stroke:{svg.FAINT_INK if strong else svg.RULE};stroke-width:1"
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style)
-
-
 def _level_lines(levels: Sequence[float], upward: Scale, plot: _Plot, written: Format) -> Iterator[str]:
     for level in levels:
         y = upward(level)
-        yield _rule(plot.left, y, plot.right, y, strong=level == 0)
+        yield svg.rule(plot.left, y, plot.right, y, strong=level == 0)
         yield label(written(level), plot.left - 8, y + 4.5, anchor="end", faint=True)
 
 

@@ -76,6 +76,26 @@ def hover(text: str) -> str:
     return tag("title", words(text))
 
 
+def rule(x1: float, y1: float, x2: float, y2: float, *, strong: bool = False) -> str:
+    style = f"stroke:{FAINT_INK if strong else RULE};stroke-width:1"
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style)
+
+
+def drawing(parts: Sequence[str], title: str, description: str, width: int, height: float) -> str:
+    described = tag("desc", words(description)) if description else ""
+    return tag(
+        "svg",
+        described,
+        *parts,
+        class_="chart",
+        viewBox=f"0 0 {width} {height:.0f}",
+        role="img",
+        aria_label=title,
+        font_size=FONT_SIZE,
+        font_family="system-ui, sans-serif",
+    )
+
+
 def text_width(text: str) -> float:
     """Rough width at the font size of the charts; fonts differ, so layouts keep some room.
 
@@ -139,6 +159,11 @@ def ticks(values: Sequence[float], count: int = 5) -> list[float]:
     low, high = min([0.0, *finite]), max([0.0, *finite])
     if low == high:
         high = 1.0
+    return round_steps(low, high, count)
+
+
+def round_steps(low: float, high: float, count: int) -> list[float]:
+    """Multiples of a round number from the last below `low` to the first above `high`, about `count` steps."""
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
     step = power * next(nice for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough * 0.999)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from caged.page.scatter import scatter, zoomed_ticks
 from caged.products.compare.comparison import Comparison, compare
 from caged.products.compare.page import comparison_html, sentences
-from caged.products.compare.scatter import scatter, zoomed_ticks
 from caged.products.compare.tables import closing, tables
 from caged.products.compare.text import comparison_latex, comparison_markdown, latex
 from tests.page.test_html import check_page

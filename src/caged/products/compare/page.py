@@ -9,9 +9,9 @@ from caged.evaluation.significance import LEVEL
 from caged.page import charts
 from caged.page.definitions import INTERVAL, meaning
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.page.scatter import scatter
 from caged.products.compare.comparison import Comparison, TradeOff
 from caged.products.compare.differences import Difference
-from caged.products.compare.scatter import scatter
 from caged.products.compare.tables import (
     UNDEFINED,
     TextTable,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,10 +54,10 @@ def scatter(
     looks = looks or {name: index for index, name in enumerate(points)}
     drawn = [label(y_label, 0, 14, faint=True), label(x_label, right, height - 8, anchor="end", faint=True)]
     for level in y_levels:
-        drawn += [_rule(left, upward(level), right, upward(level))]
+        drawn += [svg.rule(left, upward(level), right, upward(level))]
         drawn += [label(written(level), left - 8, upward(level) + 4.5, anchor="end", faint=True)]
     for level in x_levels:
-        drawn += [_rule(across(level), top, across(level), bottom)]
+        drawn += [svg.rule(across(level), top, across(level), bottom)]
         drawn += [label(written(level), across(level), bottom + 19, anchor="middle", faint=True)]
     drawn.append(_front([places[name] for name in front], left, bottom))
     for name, (x, y) in places.items():
@@ -66,17 +65,7 @@ def scatter(
         mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), svg.marker(looks[name], x, y))
         drawn.append(tag("g", svg.hover(said), mark, class_="mark"))
     drawn += _names(places, front, _Box(left, top, right, bottom))
-    return tag(
-        "svg",
-        tag("desc", svg.words(description)),
-        *drawn,
-        class_="chart",
-        viewBox=f"0 0 {width} {height}",
-        role="img",
-        aria_label=title,
-        font_size=svg.FONT_SIZE,
-        font_family="system-ui, sans-serif",
-    )
+    return svg.drawing(drawn, title, description, width, height)
 
 
 def zoomed_ticks(values: Sequence[float], count: int = 5) -> list[float]:
@@ -92,15 +81,7 @@ def zoomed_ticks(values: Sequence[float], count: int = 5) -> list[float]:
     start, end = low - room, high + room
     if low >= 0 and start < 0.25 * (high - low):
         start = 0.0
-    rough = (end - start) / count
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = power * next(nice for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough * 0.999)
-    first, last = math.floor(start / step + 1e-9), math.ceil(end / step - 1e-9)
-    return [round(index * step, 12) for index in range(first, last + 1)]
-
-
-def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=f"stroke:{svg.RULE};stroke-width:1")
+    return svg.round_steps(start, end, count)
 
 
 def _front(places: Sequence[tuple[float, float]], left: float, bottom: float) -> str:
