@@ -9,8 +9,7 @@ import numpy as np
 
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
-from caged.data.known.datasets import DATASETS
-from caged.data.known.folder import data_folder
+from caged.data.known import DATASETS, data_folder
 from caged.data.source import load
 from caged.errors import CagedError
 from caged.seeding import numpy_generator

@@ -11,7 +11,7 @@ import pytest
 
 from caged.cli.data.simulating import _parameters
 from caged.config import build
-from caged.data.market.simulate import MarketConfig, simulate
+from caged.data.market import MarketConfig, simulate
 from tests.cli.invoke import caged, contents, train
 from tests.cli.test_bad_input import refused_without_a_trace
 

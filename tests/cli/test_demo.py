@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import caged.cli.demo as command
-from caged.data.market.simulate import MarketConfig
+from caged.data.market import MarketConfig
 from caged.products.demo.experiment import METHODS, run_demo
 from tests.cli.invoke import caged, contents
 from tests.page.test_html import check_page

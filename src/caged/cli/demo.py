@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
-from caged.data.market.simulate import MarketConfig
+from caged.data.market import MarketConfig
 from caged.errors import RunError
 from caged.files import write_json, write_text
 from caged.page.html import require_templates

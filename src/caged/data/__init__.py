@@ -2,10 +2,9 @@
 
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.readers.columns import Columns
-from caged.data.readers.files import read_frame, read_log, validate_log
+from caged.data.readers import Columns, read_frame, read_log, validate_log
 from caged.data.source import Source, load
-from caged.data.splits.kinds import (
+from caged.data.splits import (
     KINDS,
     Development,
     Split,
@@ -16,8 +15,8 @@ from caged.data.splits.kinds import (
     split,
     split_by_time,
     split_log,
+    validate_on,
 )
-from caged.data.splits.marked import validate_on
 
 __all__ = [
     "KINDS",

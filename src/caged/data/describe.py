@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from caged.data.concentration import gini, top_share
 from caged.data.interactions import Interactions
+from caged.data.popularity import gini, top_share
 from caged.data.source import Source, unlike_published
 
 

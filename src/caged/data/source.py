@@ -14,9 +14,7 @@ import pyarrow.parquet as pq
 
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.known.dataset import Dataset
-from caged.data.known.datasets import DATASETS
-from caged.data.known.folder import dataset_in, dataset_named, folder_of
+from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folder_of
 from caged.data.known.layouts import find_file, suffix_decides
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Columns

@@ -1,11 +1,10 @@
 """The user-item graph: a fixed pattern of edges, weights on it, propagation over it, samples from it."""
 
-from caged.graph.operators import BACKENDS, PRECISIONS, Engine, check_engine, chosen_backend
-from caged.graph.pattern import BipartiteGraph, EdgeWeights
+from caged.graph.operators import BACKENDS, PRECISIONS, Engine, Tables, check_engine, chosen_backend
+from caged.graph.pattern import BipartiteGraph
 from caged.graph.propagate import propagate, propagate_transposed, uniform_layers
 from caged.graph.sampling import SAMPLERS, Batch, Epoch, Sampler
-from caged.graph.tables import Tables
-from caged.graph.weights import degree_weights
+from caged.graph.weights import EdgeWeights, degree_weights
 
 __all__ = [
     "BACKENDS",

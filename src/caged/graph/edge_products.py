@@ -37,9 +37,8 @@ from torch.autograd.function import once_differentiable
 
 from caged.graph.kernels.cpu import CpuOperator
 from caged.graph.kernels.cuda import PADDING
-from caged.graph.operators import chosen_backend
+from caged.graph.operators import Tables, chosen_backend
 from caged.graph.pattern import INT32_MAX, BipartiteGraph
-from caged.graph.tables import Tables
 
 # Edges x columns that masked messages take at a time: within the cache of a CPU, few launches on a GPU.
 MASKED_CELLS = {"cpu": 2**18, "cuda": 2**26}

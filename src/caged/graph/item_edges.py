@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from caged.graph.pattern import EdgeWeights
+from caged.graph.operators import Tables
 from caged.graph.propagate import propagate
-from caged.graph.tables import Tables
+from caged.graph.weights import EdgeWeights
 
 
 class ItemEdges:

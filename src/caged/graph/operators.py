@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from caged.errors import ConfigError, DeviceError, unknown
-from caged.graph.tables import Tables
 
 if TYPE_CHECKING:
     from caged.graph.pattern import BipartiteGraph
@@ -24,6 +23,13 @@ BACKENDS = ("auto", "sparse", "dense")
 PRECISIONS = ("auto", "float32", "tf32", "bf16")
 DENSE_DENSITY = 0.01  # above it the dense product wins
 DENSE_MEMORY_SHARE = 0.25  # of the free memory that the dense matrices may take
+
+
+class Tables(NamedTuple):
+    """One row per user and one per item; layer-0 embeddings, their propagated form, gradients, or what ranks."""
+
+    users: Tensor  # (M, K)
+    items: Tensor  # (N, K)
 
 
 class Operator(Protocol):
@@ -69,12 +75,10 @@ def check_engine(engine: Engine, device: torch.device) -> None:
 
 def make_operator(graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> Operator:
     check_engine(graph.engine, graph.device)
+    from caged.graph.kernels import CpuOperator, DenseOperator, SparseOperator  # they take `Tables` from here
+
     if graph.device.type == "cpu":
-        from caged.graph.kernels.cpu import CpuOperator
-
         return CpuOperator(graph, to_user, to_item)
-    from caged.graph.kernels.cuda import DenseOperator, SparseOperator
-
     if chosen_backend(graph) == "dense":
         return DenseOperator(graph, to_user, to_item, graph.engine.precision)
     return SparseOperator(graph, to_user, to_item, graph.engine.precision)

@@ -1,4 +1,4 @@
-"""The user-item graph as a fixed pattern, and the two weights that every edge carries."""
+"""The user-item graph as a fixed pattern of edges."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from torch import Tensor
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.errors import DataError
-from caged.graph.kernels.cpu import CpuLayout
-from caged.graph.kernels.cuda import SparseLayout
-from caged.graph.operators import Engine, make_operator
+from caged.graph.kernels import CpuLayout, SparseLayout
+from caged.graph.operators import Engine
 
 DEFAULT_ENGINE = Engine()
 INT32_MAX = torch.iinfo(torch.int32).max
@@ -106,21 +105,3 @@ class BipartiteGraph:
     @cached_property
     def sparse_layout(self) -> SparseLayout:
         return SparseLayout(self)
-
-
-class EdgeWeights:
-    """Two weights per edge: `to_user` (message user <- item) and `to_item` (message item <- user), user-major.
-
-    `operator` holds the same weights in the form that propagation wants. New values are assigned in place, so whoever
-    holds these buffers (a captured step among them) sees the change.
-    """
-
-    def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> None:
-        self.to_user = to_user.detach().clone()
-        self.to_item = to_item.detach().clone()
-        self.operator = make_operator(graph, self.to_user, self.to_item)
-
-    def assign(self, to_user: Tensor, to_item: Tensor) -> None:
-        self.to_user.copy_(to_user)
-        self.to_item.copy_(to_item)
-        self.operator.assign(self.to_user, self.to_item)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from caged.graph.pattern import EdgeWeights
-from caged.graph.tables import Tables
+from caged.graph.operators import Tables
+from caged.graph.weights import EdgeWeights
 
 
 def uniform_layers(layers: int) -> tuple[float, ...]:

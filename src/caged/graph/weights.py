@@ -1,11 +1,30 @@
-"""Edge weights from degrees."""
+"""The two weights that every edge carries, and those that follow from degrees."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from caged.graph.pattern import BipartiteGraph, EdgeWeights
+from caged.graph.operators import make_operator
+from caged.graph.pattern import BipartiteGraph
+
+
+class EdgeWeights:
+    """Two weights per edge: `to_user` (message user <- item) and `to_item` (message item <- user), user-major.
+
+    `operator` holds the same weights in the form that propagation wants. New values are assigned in place, so whoever
+    holds these buffers (a captured step among them) sees the change.
+    """
+
+    def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> None:
+        self.to_user = to_user.detach().clone()
+        self.to_item = to_item.detach().clone()
+        self.operator = make_operator(graph, self.to_user, self.to_item)
+
+    def assign(self, to_user: Tensor, to_item: Tensor) -> None:
+        self.to_user.copy_(to_user)
+        self.to_item.copy_(to_item)
+        self.operator.assign(self.to_user, self.to_item)
 
 
 def degree_weights(graph: BipartiteGraph, r: float = 0.5, dtype: torch.dtype = torch.float32) -> EdgeWeights:

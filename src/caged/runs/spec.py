@@ -12,7 +12,7 @@ from typing import Any
 
 from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
-from caged.data.splits.marked import parse_mark
+from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
 from caged.models import METHODS, entry
 from caged.runs.protocols import Protocol, check_split_options, protocol_named

@@ -16,8 +16,7 @@ import pytest
 
 import caged
 from caged.data import Columns, load
-from caged.data.known.dataset import Archive
-from caged.data.known.datasets import DATASETS
+from caged.data.known.datasets import DATASETS, Archive
 from caged.data.known.folder import data_folder, dataset_named
 from caged.data.source import dataset, item_titles
 from caged.errors import DataError

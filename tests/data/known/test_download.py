@@ -17,7 +17,7 @@ from caged.data.interactions import Interactions
 from caged.data.known import archives, download
 from caged.data.known.acquire import Reporter, acquire
 from caged.data.known.archives import extract
-from caged.data.known.dataset import Archive, Dataset, Home, PlainFile
+from caged.data.known.datasets import Archive, Dataset, Home, PlainFile
 from caged.data.known.download import DownloadError, Patience, fetch
 from caged.data.known.layouts import Layout
 from caged.errors import CagedError, DataError, RunError

@@ -30,10 +30,10 @@ from caged.data import (
     split_log,
     validate_on,
 )
-from caged.data.concentration import gini
+from caged.data.popularity import gini
 from caged.data.source import Source
+from caged.data.splits.draws import deal
 from caged.data.splits.folder import write_split
-from caged.data.splits.intervened import deal
 from caged.errors import ConfigError, DataError, RunError
 from caged.runs.protocols import HONEST, PAPER, split_source
 from caged.seeding import numpy_generator

@@ -10,10 +10,9 @@ import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from caged.cli.output import AsJson, Verbose, print_json, say, stderr
+from caged.data.known import Dataset, data_folder, dataset_named
 from caged.data.known.acquire import Reporter, acquire
-from caged.data.known.dataset import Dataset
 from caged.data.known.download import Patience
-from caged.data.known.folder import data_folder, dataset_named
 
 PLAIN_SECONDS = 5.0  # between two lines where stderr is no terminal
 DEFAULTS = Patience()

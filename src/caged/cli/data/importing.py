@@ -9,7 +9,7 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.data import Columns
-from caged.data.importing.log import import_log
+from caged.data.importing import import_log
 
 
 def import_(

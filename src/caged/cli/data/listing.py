@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
-from caged.data.known.dataset import Dataset
-from caged.data.known.datasets import DATASETS
-from caged.data.known.folder import data_folder
+from caged.data.known import DATASETS, Dataset, data_folder
 
 
 def list_datasets(as_json: AsJson = False, verbose: Verbose = False) -> None:

@@ -11,7 +11,7 @@ from caged.cli.output import AsJson, Verbose, number, print_json, print_table, s
 from caged.data import Columns, load, split_log
 from caged.data.filters import k_core
 from caged.data.folders import refuse_filled_folder
-from caged.data.splits.folder import check_kept, write_split
+from caged.data.splits import check_kept, write_split
 from caged.errors import DataError
 
 

@@ -6,8 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from caged.data.known.dataset import Dataset
-from caged.data.known.datasets import DATASETS
+from caged.data.known.datasets import DATASETS, Dataset
 from caged.errors import DataError, unknown
 
 DATA_FOLDER_VARIABLE = "CAGED_DATA"

@@ -1,5 +1,6 @@
-"""The parts of the built-in market; `caged.data.market.simulate` is the door.
+"""The built-in market: a made-up shop with a feedback loop whose customers' true preferences are known.
 
+market    the door: `simulate` and what it gives
 config    the parameters and why they have their values
 world     what users truly like, drawn once
 policy    the shop's small personalised model
@@ -7,3 +8,18 @@ loop      rounds of showing and clicking, and the oracle test
 titles    names of items and genres
 truth     metrics that need to know what users truly like
 """
+
+from caged.data.market.config import MarketConfig
+from caged.data.market.market import Market, simulate
+from caged.data.market.truth import best_true_preference_at_k, true_preference_at_k, true_preference_gap_at_k
+from caged.data.market.world import World
+
+__all__ = [
+    "Market",
+    "MarketConfig",
+    "World",
+    "best_true_preference_at_k",
+    "simulate",
+    "true_preference_at_k",
+    "true_preference_gap_at_k",
+]

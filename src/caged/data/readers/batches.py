@@ -16,8 +16,17 @@ import pyarrow as pa
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import opened_parquet, read_parquet, reader_for
 from caged.data.readers.recbole import plain_header, read_inter
-from caged.data.readers.text import CSV_BLOCK, csv_options, header_hint, header_of, read_csv, read_tsv, reject_empty
-from caged.data.readers.text_stream import ChunkStream, text_chunks
+from caged.data.readers.text import (
+    CSV_BLOCK,
+    ChunkStream,
+    csv_options,
+    header_hint,
+    header_of,
+    read_csv,
+    read_tsv,
+    reject_empty,
+    text_chunks,
+)
 from caged.errors import DataError
 
 TABLE_ROWS = 1 << 22

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
 import io
 import re
+import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +17,6 @@ import pyarrow as pa
 
 from caged.data.ids import Array
 from caged.data.readers.columns import Column, Columns, integers_where_all
-from caged.data.readers.text_stream import text_chunks
 from caged.errors import DataError
 
 if TYPE_CHECKING:
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 LARGEST_ROW = 2**31 - 1
 LONGEST_NUMBER = 18  # digits that certainly fit int64
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+CHUNK = 1 << 24  # bytes
 CSV_BLOCK = 1 << 24  # bytes; a record, quoted line breaks included, must fit
 
 
@@ -34,6 +39,79 @@ def read_text(path: Path) -> bytes:
 def reject_empty(path: Path, content: bytes) -> None:
     if not content or content.isspace():
         raise DataError(f"{path} is empty; a log needs at least one interaction")
+
+
+def text_chunks(path: Path) -> Iterator[bytes]:
+    """The file piece by piece, decompressed if it ends in .gz, checked to be UTF-8 text, without a byte order mark."""
+    check = _Utf8Check(path)
+    try:
+        with _opened(path) as handle:
+            chunk = handle.read(CHUNK).removeprefix(BYTE_ORDER_MARK)
+            while chunk:
+                check(chunk)
+                yield chunk
+                chunk = handle.read(CHUNK)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path} is a damaged or truncated gzip file ({error}); fetch or write it again") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}; check the path and its rights") from error
+    check(b"", final=True)
+
+
+def _opened(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+class _Utf8Check:
+    """Also where bytes are in columns that nobody asked for: a wrong encoding should not surface later, elsewhere."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
+        self.position = 0
+
+    def __call__(self, chunk: bytes, *, final: bool = False) -> None:
+        pending = self.decoder.getstate()[0]  # the beginning of a character that the last chunk cut in two
+        if pending or final or not chunk.isascii():
+            try:
+                self.decoder.decode(chunk, final)
+            except UnicodeDecodeError as error:
+                seen = (pending + chunk)[error.start]
+                raise DataError(
+                    f"{self.path} is not UTF-8 text: byte 0x{seen:02x} at position "
+                    f"{self.position - len(pending) + error.start}; "
+                    f"convert it, for example with: iconv -f latin1 -t utf-8 "
+                    f"(a compressed or binary file needs its proper suffix)"
+                ) from error
+        if b"\0" in chunk:
+            raise DataError(
+                f"{self.path} is not text: it holds a NUL byte at position {self.position + chunk.index(0)}; "
+                f"save it as UTF-8 text, or give a binary file its proper suffix"
+            )
+        self.position += len(chunk)
+
+
+class ChunkStream(io.RawIOBase):
+    """Pieces of bytes as a file to read from once."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        super().__init__()
+        self._chunks = iter(chunks)
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
 
 
 # ---------------------------------------------------------------- tables

@@ -16,11 +16,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from caged.data.concentration import gini
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
-from caged.data.splits.intervened import draw_intervened
-from caged.data.splits.ranks import ranks_within
+from caged.data.popularity import gini
+from caged.data.splits.draws import draw_intervened, ranks_within
 from caged.errors import DataError, unknown
 from caged.seeding import numpy_generator
 

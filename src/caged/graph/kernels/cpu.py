@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from caged.graph.tables import Tables
+from caged.graph.operators import Tables
 
 if TYPE_CHECKING:
     from caged.graph.pattern import BipartiteGraph

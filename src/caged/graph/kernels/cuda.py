@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from caged.graph.tables import Tables
+from caged.graph.operators import Tables
 
 if TYPE_CHECKING:
     from caged.graph.pattern import BipartiteGraph

@@ -2,7 +2,7 @@
 """Triton kernels over the triples of a batch: scores, the loss of LightGCN, and their gradients.
 
 One program per triple reads its rows from the tables and adds its gradients to full-size tables, so that no (B, K) rows
-are ever gathered or scattered by themselves. Imported only where there is a CUDA device, as `triton_kernels` is.
+are ever gathered or scattered by themselves. Imported only where there is a CUDA device, as all of Triton.
 """
 
 import torch

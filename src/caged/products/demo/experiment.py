@@ -17,15 +17,14 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
-from caged.data.market.simulate import (
+from caged.data.market import (
     Market,
     MarketConfig,
     best_true_preference_at_k,
-    gini,
     simulate,
     true_preference_at_k,
 )
-from caged.data.popularity import BUCKETS, ItemGroups
+from caged.data.popularity import BUCKETS, ItemGroups, gini
 from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate

@@ -22,7 +22,6 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
-from caged.data.splits.ranks import ranks_within
 from caged.errors import DataError
 
 
@@ -79,3 +78,16 @@ def deal(places: int, room: Array, luck: Array) -> Array:
     lucky = takers[np.argsort(luck[takers], kind="stable")[: places - int(dealt.sum())]]
     dealt[lucky] += 1
     return dealt
+
+
+def ranks_within(groups: Array, *keys: Array) -> Array:
+    """For each element its position 0..n-1 among the n elements of its group, ordered by the keys, first key first.
+
+    >>> ranks_within(np.array([0, 1, 0, 0]), np.array([5, 1, 3, 5]), np.array([9, 0, 0, 8])).tolist()
+    [2, 0, 0, 1]
+    """
+    order = np.lexsort((*reversed(keys), groups))
+    ordered = groups[order]
+    ranks = np.empty(len(groups), dtype=np.int64)
+    ranks[order] = np.arange(len(groups)) - np.searchsorted(ordered, ordered)
+    return ranks

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from caged.data.market import policy
+from caged.data.market import Market, policy, simulate
 from caged.data.market.config import MarketConfig, stream
 from caged.data.market.loop import SOURCES, Shown, draw_oracle, feedback_loop
+from caged.data.market.market import FILES, TABLES
 from caged.data.market.policy import ShortlistModel
-from caged.data.market.simulate import FILES, TABLES, Market, gini, simulate, top_share
 from caged.data.market.titles import genre_names, item_titles
 from caged.data.market.truth import (
     best_true_preference_at_k,
@@ -28,6 +28,7 @@ from caged.data.market.truth import (
     true_preference_gap_at_k,
 )
 from caged.data.market.world import World, draw_world
+from caged.data.popularity import gini, top_share
 from caged.errors import ConfigError, DataError, RunError
 
 SMALL = MarketConfig(user_count=120, item_count=90, rounds=12, test_rounds=4, slots=6, rank=8, shortlist=20)
@@ -88,7 +89,7 @@ def test_equal_bytes_in_other_processes_with_other_threads_and_blas_kernels(mark
     expected = digests(tmp_path / "here")
     code = """
 import sys, pathlib
-from caged.data.market.simulate import simulate
+from caged.data.market import simulate
 simulate().write(pathlib.Path(sys.argv[1]))
 """
     for threads, kernel in (("1", "Nehalem"), ("2", "Haswell")):
@@ -106,7 +107,7 @@ def test_another_seed_gives_another_log(small: Market) -> None:
 
 
 def test_oracle_share_and_titles_leave_the_log_alone(small: Market, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caged.data.market.simulate.item_titles", lambda count, rng: ["x"] * count)
+    monkeypatch.setattr("caged.data.market.market.item_titles", lambda count, rng: ["x"] * count)
     other = simulate(replace(SMALL, oracle_share=0.7))
     assert other.train.equals(small.train)
     assert other.test_natural.equals(small.test_natural)

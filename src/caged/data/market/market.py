@@ -25,32 +25,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from caged.data.concentration import gini, top_share
 from caged.data.folders import new_folder
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.market.config import MarketConfig, stream
 from caged.data.market.loop import SOURCES, Round, draw_oracle, feedback_loop
 from caged.data.market.titles import genre_names, item_titles
-from caged.data.market.truth import (
-    best_true_preference_at_k,
-    true_preference_at_k,
-    true_preference_gap_at_k,
-)
 from caged.data.market.world import World, draw_world
+from caged.data.popularity import gini, top_share
 from caged.files import write_json
-
-__all__ = [
-    "Market",
-    "MarketConfig",
-    "World",
-    "best_true_preference_at_k",
-    "gini",
-    "simulate",
-    "top_share",
-    "true_preference_at_k",
-    "true_preference_gap_at_k",
-]
 
 TABLES = ("train", "test_natural", "test_oracle", "items", "users", "rounds")
 # train.parquet and test.parquet make the folder a given split that `--data` takes as it is.

@@ -15,12 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caged.data import Columns, Interactions, read_log
-from caged.data.importing import log as importing
-from caged.data.importing.log import import_log
+from caged.data import Columns, Interactions, importing, read_log
+from caged.data.importing import import_log
 from caged.data.readers import batches
 from caged.data.readers import text as textformats
-from caged.data.readers import text_stream as textstream
 from caged.data.readers.canonical import read_canonical
 from caged.errors import CagedError, DataError, RunError
 
@@ -35,7 +33,7 @@ def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "HASHED_ROWS", 5)
     monkeypatch.setattr(importing, "ROW_GROUP", 7)
     monkeypatch.setattr(textformats, "CSV_BLOCK", 256)
-    monkeypatch.setattr(textstream, "CHUNK", 61)
+    monkeypatch.setattr(textformats, "CHUNK", 61)
 
 
 def a_log(rows: int = 400) -> pa.Table:
