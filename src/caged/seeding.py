@@ -3,14 +3,19 @@
 Every consumer of randomness (`init`, `sampling`, `estimator`, ...) draws from its own stream, so switching a feature
 off, or to its neutral value, leaves the draws of all others unchanged. That is what makes tests such as "CAGED with
 eps = 0 equals LightGCN bit for bit" possible.
+
+torch is imported by the first torch generator: readers, splits and audits draw from numpy and do not wait for it.
 """
 
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def derive(seed: int, name: str) -> int:
@@ -27,22 +32,25 @@ class Generators:
     """Named torch generators on one device, created on first use; their states travel in checkpoints."""
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
+        import torch
+
         self.seed = seed
         self.device = torch.device(device)
         self._streams: dict[str, torch.Generator] = {}
 
     def __getitem__(self, name: str) -> torch.Generator:
         if name not in self._streams:
-            generator = torch.Generator(device=self.device)
-            generator.manual_seed(derive(self.seed, name))
-            self._streams[name] = generator
+            self._streams[name] = self._fresh(name, self.device)
         return self._streams[name]
 
     def on_host(self, name: str) -> torch.Generator:
         """A fresh CPU stream, for draws that must not depend on the device (initial values)."""
-        generator = torch.Generator()
-        generator.manual_seed(derive(self.seed, name))
-        return generator
+        return self._fresh(name, "cpu")
+
+    def _fresh(self, name: str, device: torch.device | str) -> torch.Generator:
+        import torch
+
+        return torch.Generator(device=device).manual_seed(derive(self.seed, name))
 
     def used_on_device(self) -> list[torch.Generator]:
         """The streams that exist so far."""

@@ -11,16 +11,8 @@ from typing import NoReturn, cast
 import typer
 
 from caged._version import __version__
-from caged.cli import data as data_commands
-from caged.cli import methods, plot, results
-from caged.cli.audit import audit
-from caged.cli.compare import compare_command
-from caged.cli.demo import demo
-from caged.cli.evaluate import evaluate
-from caged.cli.explain import explain_command
+from caged.cli.lazy import Command, lazy_group
 from caged.cli.output import INTERRUPTED, is_verbose, say
-from caged.cli.recommend import recommend
-from caged.cli.train import train
 from caged.errors import CagedError, memory_error
 
 BAD_INPUT = 2
@@ -28,12 +20,39 @@ BAD_INPUT = 2
 # click and newer ones bring along.
 USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 
-app = typer.Typer(
-    help="Top-K recommendation that is not captured by popularity: train, measure, recommend.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+ABOUT = "Top-K recommendation that is not captured by popularity: train, measure, recommend."
+COMMANDS = {
+    "train": Command("caged.cli.train:train", "Train a method on a log and evaluate it."),
+    "evaluate": Command(
+        "caged.cli.evaluate:evaluate",
+        "Evaluate a finished run again, for example at other list lengths, or on another part.",
+    ),
+    "recommend": Command(
+        "caged.cli.recommend:recommend",
+        "Recommend items to users, in the ids of your log; items a user has seen are left out.",
+    ),
+    "explain": Command(
+        "caged.cli.explain:explain_command",
+        "Show which items of a user's history the model leans on, and how popular they are.",
+    ),
+    "audit": Command(
+        "caged.cli.audit:audit",
+        "See the popularity bias of any recommender: from its lists and the log it learned from.",
+    ),
+    "compare": Command(
+        "caged.cli.compare:compare_command",
+        "Compare runs and audits of the same test part: differences, intervals, tests.",
+    ),
+    "demo": Command(
+        "caged.cli.demo:demo",
+        "Simulate a shop with a feedback loop, and judge what is learned from its clicks by the truth.",
+    ),
+    "data": Command("caged.cli.data:app", "Datasets, logs, splits and the built-in market."),
+    "methods": Command("caged.cli.methods:app", "The methods, and every parameter of each."),
+    "plot": Command("caged.cli.plot:app", "Figures of a run."),
+    "results": Command("caged.cli.results:app", "Move records of results between machines."),
+}
+app = lazy_group(COMMANDS, help=ABOUT)
 
 
 def _version(value: bool) -> None:
@@ -42,24 +61,11 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=ABOUT)
 def caged(
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
 ) -> None:
-    """Top-K recommendation that is not captured by popularity: train, measure, recommend."""
-
-
-app.command()(train)
-app.command()(evaluate)
-app.command()(recommend)
-app.command("explain")(explain_command)
-app.command()(audit)
-app.command("compare")(compare_command)
-app.command()(demo)
-app.add_typer(data_commands.app, name="data")
-app.add_typer(methods.app, name="methods")
-app.add_typer(plot.app, name="plot")
-app.add_typer(results.app, name="results")
+    pass
 
 
 def _explain(error: typer.BadParameter) -> None:

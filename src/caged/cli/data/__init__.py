@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import typer
+from caged.cli.lazy import Command, lazy_group
 
-from caged.cli.data.getting import get
-from caged.cli.data.importing import import_
-from caged.cli.data.info import info
-from caged.cli.data.listing import list_datasets
-from caged.cli.data.simulating import simulate
-from caged.cli.data.splitting import split
+COMMANDS = {
+    "split": Command(
+        "caged.cli.data.splitting:split",
+        "Split a log into train, validation and test files that caged train --data reads.",
+    ),
+    "simulate": Command(
+        "caged.cli.data.simulating:simulate",
+        "Simulate a shop with a feedback loop, whose users' true wishes are known.",
+    ),
+    "import": Command(
+        "caged.cli.data.importing:import_",
+        "Turn a log of any size into a folder that loads fast: sorted pairs in row numbers, and tables of your ids.",
+    ),
+    "list": Command(
+        "caged.cli.data.listing:list_datasets",
+        "Known datasets: size, whether they are here, where they come from, and under which terms.",
+    ),
+    "get": Command(
+        "caged.cli.data.getting:get", "Get a known dataset, check it, and put it where --data NAME finds it."
+    ),
+    "info": Command(
+        "caged.cli.data.info:info", "Describe a dataset, log or split: sizes, activity, popularity, overlap, checksums."
+    ),
+}
 
-app = typer.Typer(help="Datasets, logs, splits and the built-in market.", no_args_is_help=True)
-
-app.command()(split)
-app.command()(simulate)
-app.command("import")(import_)
-app.command("list")(list_datasets)
-app.command()(get)
-app.command()(info)
+app = lazy_group(COMMANDS, help="Datasets, logs, splits and the built-in market.")
