@@ -15,6 +15,7 @@ import pytest
 import typer.main
 
 import caged as library
+from caged.cli.lazy import LazyGroup
 from caged.cli.main import app
 from caged.config import describe, value_text
 from caged.models import METHODS
@@ -25,7 +26,8 @@ from tests.conftest import Pair, write_log
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     yield path, command
-    for name, child in getattr(command, "commands", {}).items():
+    for name, listed in getattr(command, "commands", {}).items():
+        child = command.load(name) if isinstance(command, LazyGroup) else listed
         yield from commands(child, (*path, name))
 
 

@@ -171,7 +171,7 @@ def test_flags_that_stand_for_an_option(flag: str, rated_csv: Path, tmp_path: Pa
 
 
 def test_no_flag_is_left_out() -> None:
-    command = typer.main.get_command(app).commands["train"]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).load("train")  # type: ignore[attr-defined]
     flags = {max(parameter.opts, key=len) for parameter in command.params}
     assert flags - {"--help"} == {*SHORTHANDS, *ELSEWHERE}
 
