@@ -34,6 +34,7 @@ import pyarrow.parquet
 from caged import __version__
 from caged.data.ids import Array
 from caged.files import write_json
+from caged.page.text_table import markdown_table
 from caged.runs.results import shareable
 from caged.seeding import numpy_generator
 
@@ -168,17 +169,21 @@ def compare(options: argparse.Namespace, order: str) -> dict[str, Any]:
 
 
 def print_table(results: list[dict[str, Any]]) -> None:
-    print("| rows | order | side | seconds | peak memory | times as fast as pandas |")
-    print("|---:|---|---|---:|---:|---:|")
-    for result in results:
-        for side in ("caged", "pandas"):
-            if side in result:
-                peak = result[side]["peak_memory_bytes"] / 2**30
-                ratio = f"{result['ratio']:.2f}" if side == "caged" and "ratio" in result else ""
-                print(
-                    f"| {result['rows']:,} | {result['order']} | {side} | {result[side]['seconds']:.1f} | "
-                    f"{peak:.2f} GiB | {ratio} |"
-                )
+    headers = ["rows", "order", "side", "seconds", "peak memory", "times as fast as pandas"]
+    rows = [
+        [
+            f"{result['rows']:,}",
+            result["order"],
+            side,
+            f"{result[side]['seconds']:.1f}",
+            f"{result[side]['peak_memory_bytes'] / 2**30:.2f} GiB",
+            f"{result['ratio']:.2f}" if side == "caged" and "ratio" in result else "",
+        ]
+        for result in results
+        for side in ("caged", "pandas")
+        if side in result
+    ]
+    print(markdown_table(headers, rows, right=[True, False, False, True, True, True]))
 
 
 def main() -> None:

@@ -11,8 +11,9 @@ import typer
 
 from benchmarks.profile import profile_rows
 from benchmarks.run import Request, record, run
-from caged.cli.output import Verbose, number, print_json, print_table, say
+from caged.cli.output import Verbose, print_json, print_table, say
 from caged.files import make_parent, write_json
+from caged.page.numbers import number
 
 
 def bench(

@@ -7,24 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from caged.files import read_json, write_text
+from caged.page.text_table import markdown_table
 
 HERE = Path(__file__).parent
 PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
-HEADER = (
-    "| benchmark | data | threads | ours | reference | ratio | of ceiling | beside |\n"
-    "|---|---|---:|---:|---:|---:|---:|---|"
-)
+HEADERS = ("benchmark", "data", "threads", "ours", "reference", "ratio", "of ceiling", "beside")
+NUMERIC = (False, False, True, True, True, True, True, False)
 
 
-def rows(result: dict[str, Any]) -> list[str]:
+def rows(result: dict[str, Any]) -> list[list[str]]:
     measured = [result] + ([result["all_cores"]] if "all_cores" in result else [])
     return [_row(result, part) for part in measured]
 
 
-def _row(result: dict[str, Any], part: dict[str, Any]) -> str:
+def _row(result: dict[str, Any], part: dict[str, Any]) -> list[str]:
     fraction = part["fraction_of_ceiling"]
     others = ", ".join(f"{name} {_time(other['seconds'])}" for name, other in part["others"].items())
-    cells = [
+    return [
         f"`{result['name']}`",
         result["data"],
         str(part["threads"]),
@@ -34,7 +33,6 @@ def _row(result: dict[str, Any], part: dict[str, Any]) -> str:
         "-" if fraction is None else f"{fraction:.2f} ({result['ceiling']})",
         others,
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _time(seconds: float) -> str:
@@ -49,7 +47,8 @@ def table(record: dict[str, Any]) -> str:
         f"`{record['command']}`, finished {record['finished']}, {machine}, torch {versions['torch']}, "
         f"numpy {versions['numpy']}; load average at the end {load}"
     )
-    return "\n".join([HEADER, *(row for result in record["results"] for row in rows(result)), "", origin, ""])
+    written = markdown_table(HEADERS, [row for result in record["results"] for row in rows(result)], NUMERIC)
+    return f"{written}\n\n{origin}\n"
 
 
 def main() -> None:

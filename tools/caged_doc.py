@@ -24,7 +24,8 @@ from typing import Any
 from scipy.stats import t as student
 
 from caged.files import read_json
-from tools.methods_doc import markdown_table, rewrite
+from caged.page.text_table import markdown_table
+from tools.methods_doc import rewrite, short
 
 MARKED = re.compile(r"(<!-- runs: (\S+) (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 BACKBONE = "lightgcn"
@@ -123,14 +124,14 @@ def _values(runs: list[Run], key: str) -> list[float]:
 
 def _mean(runs: list[Run], key: str) -> str:
     values = _values(runs, key)
-    return _number(mean(values)) if values else "-"
+    return short(mean(values)) if values else "-"
 
 
 def _mean_and_range(runs: list[Run], key: str) -> str:
     values = _values(runs, key)
     if len(values) < 2:
         return _mean(runs, key)
-    return f"{_number(mean(values))} ({_number(min(values))} to {_number(max(values))})"
+    return f"{short(mean(values))} ({short(min(values))} to {short(max(values))})"
 
 
 def _difference(runs: list[Run], baselines: dict[Any, Run]) -> str:
@@ -183,14 +184,6 @@ def _status(runs: list[Run]) -> str:
 def _errors(runs: list[Run]) -> list[str]:
     lines = [f"- `{run.variant}`, seed {run.seed}: {run.error}" for run in runs if run.status == "failed" and run.error]
     return ["Why runs failed:\n\n" + "\n".join(lines)] if lines else []
-
-
-def _number(value: float) -> str:
-    """
-    >>> _number(0.12345), _number(195.4686)
-    ('0.1235', '195.5')
-    """
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
@@ -29,6 +29,8 @@ from caged.config import OptionInfo, describe, value_text
 from caged.errors import CagedError, RunError
 from caged.files import read_json, write_text
 from caged.models import entry
+from caged.page.numbers import UNDEFINED
+from caged.page.text_table import markdown_table
 
 MARKED = re.compile(r"(<!-- (parameters|results): ([^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 RESULTS = re.compile(r"(\S+) (\S+)(?: on (\S+))?(?: except (.+))?")
@@ -124,20 +126,20 @@ def _mean(values: Sequence[float | None]) -> str:
     ('0.1500', '1029.2', '-')
     """
     known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return "-"
-    return f"{mean(known):.4f}" if abs(mean(known)) < 10 else f"{mean(known):.1f}"
+    return short(mean(known)) if len(known) == len(values) else UNDEFINED
+
+
+def short(value: float) -> str:
+    """
+    >>> short(0.12345), short(195.4686)
+    ('0.1235', '195.5')
+    """
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
 
 
 def _machine(record: dict[str, Any]) -> str:
     hardware = record["hardware"]
     return str(hardware.get("gpu") or f"CPU, {record['threads']} thread{'s' * (record['threads'] > 1)}")
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Rows as Markdown; a vertical bar inside a cell is escaped."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def rewrite(arguments: Sequence[str] | None, generated: Callable[[str, Path], str], description: str) -> None:

@@ -7,7 +7,9 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from caged.page.charts import REFERENCE, Row, Series, bar_chart, line_chart, percent, row_chart
+from caged.page.charts import Row, Series, bar_chart, line_chart, row_chart
+from caged.page.numbers import percent
+from caged.page.svg import REFERENCE
 
 NASTY = 'A < B & "C"'
 TWO = [Series(NASTY, [0.1, 0.2, 0.3]), Series("other", [0.3, 0.0, 0.1], look=REFERENCE)]

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
+from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.errors import ConfigError
+from caged.page.numbers import number
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.explain import Explanation, HistoryItem, explain, titles_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from caged.cli.output import number, print_table
+from caged.cli.output import print_table
+from caged.page.numbers import number
 
 ACCURACY = ("recall", "ndcg", "ndcg_hits100", "precision", "hit", "mrr", "map")
 LISTS = ("arp", "popularity_lift", "delta_gap", "tail_share", "novelty", "coverage", "gini")

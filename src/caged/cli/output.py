@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from caged.files import json_ready
+from caged.page.numbers import UNDEFINED
+from caged.page.text_table import plain_lines
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 
@@ -46,8 +46,11 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     """A table; the first column is text, the others are aligned to the right where they hold numbers."""
     numeric = [all(_looks_numeric(row[column]) for row in rows) for column in range(len(headers))]
     if not stdout.is_terminal:
-        sys.stdout.write(_plain(headers, rows, numeric, title))
+        heading = [f"\n{title}"] if title else []
+        sys.stdout.write("\n".join([*heading, *plain_lines(headers, rows, numeric)]) + "\n")
         return
+    from rich.table import Table
+
     table = Table(title=title, title_justify="left", title_style="bold")
     for header, right in zip(headers, numeric, strict=True):
         table.add_column(header, justify="right" if right else "left", overflow="fold")
@@ -61,22 +64,5 @@ def say(message: str) -> None:
     stderr.print(message, markup=False, soft_wrap=True)
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """A metric as text; undefined is `-`."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
-
-
 def _looks_numeric(cell: str) -> bool:
-    return cell == "-" or cell.replace(",", "").lstrip("+-").replace(".", "", 1).isdigit()
-
-
-def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool], title: str | None) -> str:
-    widths = [max(len(row[column]) for row in [headers, *rows]) for column in range(len(headers))]
-
-    def line(cells: Sequence[str]) -> str:
-        aligned = zip(cells, widths, numeric, strict=True)
-        return "  ".join(cell.rjust(w) if right else cell.ljust(w) for cell, w, right in aligned).rstrip()
-
-    return "\n".join([*([f"\n{title}"] if title else []), line(headers), *(line(row) for row in rows)]) + "\n"
+    return cell == UNDEFINED or cell.replace(",", "").lstrip("+-").replace(".", "", 1).isdigit()

@@ -9,7 +9,8 @@ from typing import Any, Self
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 
-from caged.cli.output import number, say, stderr
+from caged.cli.output import say, stderr
+from caged.page.numbers import number
 
 PLAIN_SECONDS = 10.0  # between two lines where stderr is no terminal
 

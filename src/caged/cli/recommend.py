@@ -10,10 +10,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import typer
 
-from caged.cli.output import AsJson, Verbose, number, print_json, print_table, say
+from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.data import IdMap
 from caged.errors import ConfigError, unknown
 from caged.files import replacing
+from caged.page.numbers import number
 from caged.runs.recommender import load
 
 UNKNOWN = ("error", "popular", "skip")

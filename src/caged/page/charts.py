@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from caged.page import svg
-from caged.page.svg import REFERENCE, Format, Scale, colour, decimal, label, percent, tag, text_width
-
-__all__ = ["REFERENCE", "Row", "Series", "bar_chart", "decimal", "line_chart", "percent", "row_chart"]
+from caged.page.numbers import Format, decimal
+from caged.page.svg import Scale, colour, label, tag, text_width
 
 _LINE_HEIGHT = 20
 _KEY_WIDTH = 28

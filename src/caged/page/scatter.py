@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from caged.page import svg
-from caged.page.svg import Format, Scale, colour, decimal, label, tag, text_width
+from caged.page.numbers import Format, decimal
+from caged.page.svg import Scale, colour, label, tag, text_width
 
 _MARK = 9.0  # distance between a point and its name
 _LINE = 16.0  # height of a name

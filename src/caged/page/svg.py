@@ -7,11 +7,9 @@ them. No series is told apart by colour alone: lines also differ in dash and mar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-
-Format = Callable[[float], str]
 
 REFERENCE = -1  # the look of what the series are compared with: grey, dashed, without a fill
 FONT_SIZE = 13
@@ -26,29 +24,6 @@ _DASHES = ("", "7 4", "2 3", "10 3 2 3", "12 4", "4 2")
 _MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square")
 _PATTERNS = ("", "M0,6 L6,0", "M0,3 L6,3", "M3,0 L3,6", "M0,0 L6,6", "M0,3 L6,3 M3,0 L3,6")
 _NARROW, _WIDE = "fijlt.,:;!|'()[] I", "mwMW@%"
-
-
-def percent(value: float) -> str:
-    """One decimal; shares below a tenth of a percent keep two digits, so that little is not taken for nothing.
-
-    >>> percent(0.4038), percent(0.2), percent(0.000123), percent(0.0), percent(math.nan)
-    ('40.4%', '20%', '0.012%', '0%', '-')
-    """
-    if not math.isfinite(value):
-        return "-"
-    if 0 < abs(value) < 0.001:
-        return f"{float(f'{100 * value:.2g}'):.12f}".rstrip("0") + "%"
-    return f"{100 * value:.1f}".removesuffix(".0") + "%"
-
-
-def decimal(value: float) -> str:
-    """
-    >>> decimal(0.5804), decimal(0.0762), decimal(12345.6), decimal(0.0)
-    ('0.58', '0.0762', '12,346', '0')
-    """
-    if not math.isfinite(value):
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def tag(name: str, *children: str, **attributes: object) -> str:

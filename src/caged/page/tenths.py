@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from caged.data.popularity import BUCKETS
 from caged.page import charts
-from caged.page.charts import Series, percent
+from caged.page.charts import Series
 from caged.page.html import NARROW, Panel
+from caged.page.numbers import percent
 
 TENTHS = tuple(str(place + 1) for place in range(BUCKETS))
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from caged.page.scatter import scatter, zoomed_ticks
+from caged.page.text_table import latex
 from caged.products.compare.comparison import Comparison, compare
 from caged.products.compare.page import comparison_html, sentences
 from caged.products.compare.tables import closing, tables
-from caged.products.compare.text import comparison_latex, comparison_markdown, latex
+from caged.products.compare.text import comparison_latex, comparison_markdown
 from tests.page.test_html import check_page
 from tests.products.compare.compared import values, write_audit_folder, write_run
 

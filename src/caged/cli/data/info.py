@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, number, print_json, print_table
+from caged.cli.output import AsJson, Verbose, print_json, print_table
 from caged.data.describe import describe
 from caged.data.readers.columns import Columns
 from caged.data.source import load
+from caged.page.numbers import number
 
 
 def info(

@@ -10,10 +10,11 @@ import numpy as np
 from caged.data.ids import Array
 from caged.data.popularity import BUCKETS, USER_GROUPS
 from caged.page import charts
-from caged.page.charts import REFERENCE, Series, decimal, percent
+from caged.page.charts import Series
 from caged.page.definitions import meaning
 from caged.page.html import Column, Figure, Panel, Table, Term
-from caged.page.svg import Format
+from caged.page.numbers import Format, decimal, percent
+from caged.page.svg import REFERENCE
 from caged.page.tenths import TENTHS, tenths_panel
 from caged.products.audit.result import AuditResult
 

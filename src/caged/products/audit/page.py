@@ -9,7 +9,6 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.evaluation.keys import MetricKey
-from caged.page.charts import decimal, percent
 from caged.page.definitions import INTERVAL, NICHE, POPULAR, meaning
 from caged.page.html import (
     Column,
@@ -23,6 +22,7 @@ from caged.page.html import (
     Tile,
     render,
 )
+from caged.page.numbers import decimal, number, percent
 from caged.products.audit import charts as figures
 from caged.products.audit.charts import has_test, interval_text, main_k
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
@@ -255,19 +255,13 @@ def _all_numbers(audit: AuditResult) -> Table:
     rows = [
         [
             Term(key, meaning(key)),
-            four_digits(value),
-            interval_text(audit, key, four_digits) or "-",
+            number(value),
+            interval_text(audit, key, number) or "-",
             f"{audit.users.get(key, 0):,}",
         ]
         for key, value in audit.metrics.items()
     ]
     return Table("Every metric of this audit", columns, rows)
-
-
-def four_digits(value: float | None) -> str:
-    if value is None or not math.isfinite(value):
-        return "-"
-    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
 
 
 def _glossary(audit: AuditResult) -> list[tuple[str, str]]:

@@ -10,9 +10,9 @@ import math
 from typing import NamedTuple
 
 from caged.data.ids import Array
-from caged.page.charts import percent
 from caged.page.definitions import meaning
 from caged.page.html import Finding
+from caged.page.numbers import percent
 from caged.products.audit.charts import has_test, main_k
 from caged.products.audit.result import AuditResult
 

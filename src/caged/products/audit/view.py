@@ -14,10 +14,12 @@ from caged.evaluation.keys import METRICS, MetricKey
 from caged.evaluation.measure import Missing
 from caged.files import write_text
 from caged.page.html import templates_are_there
+from caged.page.numbers import UNDEFINED, number
+from caged.page.text_table import plain_lines
 from caged.products.audit.charts import has_test, interval_text
 from caged.products.audit.folder import write_audit
 from caged.products.audit.of_lists import audit_lists
-from caged.products.audit.page import audit_html, four_digits
+from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult, Evidence
 from caged.products.audit.verdict import evidence_text, verdict
 
@@ -85,16 +87,7 @@ class Audit:
         return save_audit(self.result, Path(folder))
 
     def __str__(self) -> str:
-        rows = summary_rows(self.result)
-        widths = [max(len(row[column]) for row in (HEADERS, *rows)) for column in range(len(HEADERS))]
-        right = (False, True, True, True)
-        lines = [
-            "  ".join(
-                cell.rjust(width) if aligned else cell.ljust(width)
-                for cell, width, aligned in zip(row, widths, right, strict=True)
-            ).rstrip()
-            for row in (HEADERS, *rows)
-        ]
+        lines = plain_lines(HEADERS, summary_rows(self.result), right=(False, True, True, True))
         return "\n".join([summary_title(self.result), *self.verdict, "", *lines, *self.notes])
 
     def __repr__(self) -> str:
@@ -166,8 +159,8 @@ def summary_rows(result: AuditResult, *, only_accuracy: bool = False) -> list[li
     return [
         [
             key,
-            four_digits(result.metrics[key]),
-            interval_text(result, key, four_digits) or "-",
+            number(result.metrics[key]),
+            interval_text(result, key, number) or UNDEFINED,
             f"{result.users[key]:,}",
         ]
         for key in _summary_keys(result)

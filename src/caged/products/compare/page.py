@@ -9,20 +9,17 @@ from caged.evaluation.significance import LEVEL
 from caged.page import charts
 from caged.page.definitions import INTERVAL, meaning
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.page.numbers import UNDEFINED, compact, percent_change, signed
 from caged.page.scatter import scatter
+from caged.page.text_table import TextTable
 from caged.products.compare.comparison import Comparison, TradeOff
 from caged.products.compare.differences import Difference
 from caged.products.compare.tables import (
-    UNDEFINED,
-    TextTable,
     better,
     closing,
     heading,
     interval,
-    number,
-    percent,
     seed_test_table,
-    signed,
     starred,
     user_test_table,
     value,
@@ -80,9 +77,9 @@ def _change(one: Difference) -> str:
     'recall@20 rises from 0.2000 to 0.2500 (+25.0%), not tested'
     """
     if one.difference == 0:
-        return f"{one.metric} stays at {number(one.value)}"
-    moved = f"{'rises' if one.difference > 0 else 'falls'} from {number(one.baseline_value)} to {number(one.value)}"
-    change = f" ({percent(one.relative_change)})" if math.isfinite(one.relative_change) else ""
+        return f"{one.metric} stays at {compact(one.value)}"
+    moved = f"{'rises' if one.difference > 0 else 'falls'} from {compact(one.baseline_value)} to {compact(one.value)}"
+    change = f" ({percent_change(one.relative_change)})" if math.isfinite(one.relative_change) else ""
     words = {
         "higher": "more than chance for these users",
         "lower": "more than chance for these users",
@@ -121,7 +118,7 @@ def _trade_off_figure(found: TradeOff) -> Figure:
     columns = [Column("method", numeric=False), *(Column(key, meaning(key)) for key in (found.x, found.y))]
     columns.append(Column("on the front", numeric=False))
     rows = [
-        [name, number(x), number(y), "yes" if name in found.front else "no"] for name, (x, y) in found.points.items()
+        [name, compact(x), compact(y), "yes" if name in found.front else "no"] for name, (x, y) in found.points.items()
     ]
     return Figure([Panel(draw)], caption, Table(description, columns, rows))
 
@@ -142,7 +139,7 @@ def _difference_figure(comparison: Comparison) -> Figure:
             for one in comparison.differences
             if one.metric == key
         ]
-        said = "; ".join(f"{row.name} {number(row.value)}" for row in rows)
+        said = "; ".join(f"{row.name} {compact(row.value)}" for row in rows)
 
         def draw(width: int) -> str:
             return charts.row_chart(
@@ -236,7 +233,7 @@ def _difference_cells(one: Difference) -> list[str]:
     return [
         signed(one.difference),
         _unbroken(interval(one)),
-        percent(one.relative_change),
+        percent_change(one.relative_change),
         users,
         _unbroken(starred(one)),
     ]

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 from caged.evaluation.keys import METRICS, MetricKey
 from caged.evaluation.significance import LEVEL
+from caged.page.numbers import UNDEFINED, compact, p_value, percent_change, signed
+from caged.page.text_table import TextTable, plain_lines
 from caged.products.compare.comparison import Comparison
 from caged.products.compare.differences import Difference
 from caged.products.compare.groups import Group
 
 BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "-"}  # by direction of a metric
-UNDEFINED = "-"
-
-
-class TextTable(NamedTuple):
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 def tables(comparison: Comparison) -> list[TextTable]:
@@ -51,7 +44,7 @@ def difference_table(comparison: Comparison) -> TextTable:
             better(one.metric),
             signed(one.difference),
             interval(one),
-            percent(one.relative_change),
+            percent_change(one.relative_change),
             UNDEFINED if one.users is None else f"{one.users:,}",
         ]
         for one in comparison.differences
@@ -91,7 +84,7 @@ def seed_test_table(comparison: Comparison) -> TextTable:
             one.method,
             one.metric,
             signed(test.t, 3),
-            number(test.df, 1),
+            compact(test.df, 1),
             p_value(test.p),
             p_value(one.p_seeds_adjusted),
             signed(test.hedges_g, 3),
@@ -122,8 +115,9 @@ def closing(comparison: Comparison) -> list[str]:
 
 
 def as_text(comparison: Comparison) -> str:
-    parts = [f"warning: {warning}" for warning in comparison.warnings]
-    return "\n\n".join([*parts, *map(_plain, tables(comparison)), "\n".join(closing(comparison))])
+    said = [f"warning: {warning}" for warning in comparison.warnings]
+    said += ["\n".join([table.title, *plain_lines(table.headers, table.rows)]) for table in tables(comparison)]
+    return "\n\n".join([*said, "\n".join(closing(comparison))])
 
 
 # -------------------------------------------------------------------- cells
@@ -131,50 +125,6 @@ def as_text(comparison: Comparison) -> str:
 
 def better(metric: str) -> str:
     return BETTER[METRICS[MetricKey.parse(metric).name].direction]
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Fewer decimals for larger values.
-
-    >>> number(0.12345), number(56.789), number(math.nan), number(1234.56)
-    ('0.1235', '56.79', '-', '1,234.6')
-    """
-    if not math.isfinite(value):
-        return UNDEFINED if math.isnan(value) else "inf"
-    places = digits if abs(value) < 10 else 2 if abs(value) < 1000 else 1
-    return f"{value:,.{min(places, digits)}f}"
-
-
-def signed(value: float, digits: int = 4) -> str:
-    """
-    >>> signed(0.01), signed(-12.5), signed(0.0), signed(math.nan)
-    ('+0.0100', '-12.50', '0.0000', '-')
-    """
-    if math.isnan(value):
-        return UNDEFINED
-    return f"{'-' if value < 0 else '+' if value > 0 else ''}{number(abs(value), digits)}"
-
-
-def percent(value: float) -> str:
-    """
-    >>> percent(-3.14159), percent(18015.2), percent(-0.001), percent(math.nan)
-    ('-3.1%', '+18,015%', '0.0%', '-')
-    """
-    if not math.isfinite(value):
-        return UNDEFINED
-    if abs(value) < 0.05:
-        return "0.0%"
-    return f"{value:+,.0f}%" if abs(value) >= 1000 else f"{value:+.1f}%"
-
-
-def p_value(p: float) -> str:
-    """
-    >>> p_value(0.0321), p_value(1e-9), p_value(math.nan)
-    ('0.0321', '<0.0001', '-')
-    """
-    if math.isnan(p):
-        return UNDEFINED
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def interval(one: Difference) -> str:
@@ -189,10 +139,4 @@ def starred(one: Difference) -> str:
 
 def value(group: Group, key: str) -> str:
     spread = group.spread(key)
-    return number(group.mean(key)) + ("" if math.isnan(spread) else f" ± {number(spread)}")
-
-
-def _plain(table: TextTable) -> str:
-    widths = [max(map(len, column)) for column in zip(table.headers, *table.rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (table.headers, *table.rows)]
-    return "\n".join([table.title, *lines])
+    return compact(group.mean(key)) + ("" if math.isnan(spread) else f" ± {compact(spread)}")

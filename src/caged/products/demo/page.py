@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from caged.page import charts
-from caged.page.charts import REFERENCE, Series, decimal, percent
+from caged.page.charts import Series
 from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.page.numbers import decimal, number, percent
+from caged.page.svg import REFERENCE
 from caged.page.tenths import TENTHS, tenths_panel
 from caged.products.demo.experiment import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
 from caged.runs.environment import versions
@@ -163,17 +165,17 @@ def comparison(demo: Demo) -> Table:
     rows = [
         [
             method_name(row.method),
-            _four_digits(row.natural[RECALL]),
-            _four_digits(row.natural[NICHE_RECALL]),
-            _four_digits(row.oracle[RECALL]),
+            number(row.natural[RECALL]),
+            number(row.natural[NICHE_RECALL]),
+            number(row.oracle[RECALL]),
             _with_interval(demo.difference(row.method)),
-            _four_digits(row.oracle[NICHE_RECALL]),
-            _four_digits(row.true_preference),
-            _four_digits(row.oracle[TAIL_SHARE]),
+            number(row.oracle[NICHE_RECALL]),
+            number(row.true_preference),
+            number(row.oracle[TAIL_SHARE]),
         ]
         for row in demo.rows
     ]
-    best = ["best possible", "-", "-", "-", "-", "-", _four_digits(demo.best_true_preference), "-"]
+    best = ["best possible", "-", "-", "-", "-", "-", number(demo.best_true_preference), "-"]
     return Table("Each method, judged by the shop's later clicks and by the truth", columns, [*rows, best])
 
 
@@ -185,10 +187,6 @@ def _on_its_side(table: Table) -> Table:
         for index, column in enumerate(table.columns[1:], start=1)
     ]
     return Table(table.caption, columns, rows)
-
-
-def _four_digits(value: float) -> str:
-    return f"{value:.4f}" if math.isfinite(value) else "-"
 
 
 # ---------------------------------------------------------------- figures

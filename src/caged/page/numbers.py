@@ -1,0 +1,91 @@
+"""Numbers as people read them; what is not defined is `-` everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+Format = Callable[[float], str]
+
+UNDEFINED = "-"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A metric with a fixed number of decimals, from a thousand on with one.
+
+    >>> number(0.12345), number(56.789, 1), number(1234.56), number(math.nan), number(None)
+    ('0.1235', '56.8', '1,234.6', '-', '-')
+    """
+    if value is None or not math.isfinite(value):
+        return UNDEFINED
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def compact(value: float, digits: int = 4) -> str:
+    """Fewer decimals for larger values; infinity is told.
+
+    >>> compact(0.12345), compact(56.789), compact(1234.56), compact(math.nan), compact(math.inf)
+    ('0.1235', '56.79', '1,234.6', '-', 'inf')
+    """
+    if not math.isfinite(value):
+        return UNDEFINED if math.isnan(value) else "inf"
+    places = digits if abs(value) < 10 else 2 if abs(value) < 1000 else 1
+    return f"{value:,.{min(places, digits)}f}"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """A difference, compact.
+
+    >>> signed(0.01), signed(-12.5), signed(0.0), signed(math.nan)
+    ('+0.0100', '-12.50', '0.0000', '-')
+    """
+    if math.isnan(value):
+        return UNDEFINED
+    return f"{'-' if value < 0 else '+' if value > 0 else ''}{compact(abs(value), digits)}"
+
+
+def decimal(value: float) -> str:
+    """Three digits, for the axes of charts.
+
+    >>> decimal(0.5804), decimal(0.0762), decimal(12345.6), decimal(0.0)
+    ('0.58', '0.0762', '12,346', '0')
+    """
+    if not math.isfinite(value):
+        return UNDEFINED
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def percent(share: float) -> str:
+    """One decimal; shares below a tenth of a percent keep two digits, so that little is not taken for nothing.
+
+    >>> percent(0.4038), percent(0.2), percent(0.000123), percent(0.0), percent(math.nan)
+    ('40.4%', '20%', '0.012%', '0%', '-')
+    """
+    if not math.isfinite(share):
+        return UNDEFINED
+    if 0 < abs(share) < 0.001:
+        return f"{float(f'{100 * share:.2g}'):.12f}".rstrip("0") + "%"
+    return f"{100 * share:.1f}".removesuffix(".0") + "%"
+
+
+def percent_change(percentage: float) -> str:
+    """A relative change, given in percent.
+
+    >>> percent_change(-3.14159), percent_change(18015.2), percent_change(-0.001), percent_change(math.nan)
+    ('-3.1%', '+18,015%', '0.0%', '-')
+    """
+    if not math.isfinite(percentage):
+        return UNDEFINED
+    if abs(percentage) < 0.05:
+        return "0.0%"
+    return f"{percentage:+,.0f}%" if abs(percentage) >= 1000 else f"{percentage:+.1f}%"
+
+
+def p_value(p: float) -> str:
+    """
+    >>> p_value(0.0321), p_value(1e-9), p_value(math.nan)
+    ('0.0321', '<0.0001', '-')
+    """
+    if math.isnan(p):
+        return UNDEFINED
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
