@@ -20,7 +20,8 @@ from caged.products.audit.of_run import audit_run
 from caged.products.audit.page import audit_html
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
-from caged.runs.execute import evaluate_part, load_data_of, warnings_of
+from caged.runs.execute import evaluate_part, warnings_of
+from caged.runs.folder import RunFolder
 from caged.runs.spec import EvalConfig
 
 
@@ -48,7 +49,8 @@ def evaluate(
     if html is not None:
         require_templates()
         check_file("--html", html)
-    spec, data = load_data_of(run)
+    folder = RunFolder.read(run)
+    spec, data = folder.spec, folder.load_data("the run; restore it to evaluate the run again")
     named = {**data.split.parts, **data.extra_tests}
     del named["train"]
     if part == "valid" and part not in named:
@@ -69,7 +71,7 @@ def evaluate(
         others = data.extra_tests if part == "test" else {}
         further = {name: evaluate_part(model, data.split, other, spec, where) for name, other in others.items()}
         command = shlex.join(["caged", *sys.argv[1:]])
-        audited = audit_run(run, spec, data, evaluation, part=part, further=further, command=command)
+        audited = audit_run(folder, data, evaluation, part=part, further=further, command=command)
         write_text(html, audit_html(audited))
         say(f"page: {html}")
     if as_json:

@@ -13,7 +13,8 @@ from caged.errors import ConfigError
 from caged.page.numbers import number
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
-from caged.runs.explain import Explanation, HistoryItem, explain, titles_of
+from caged.runs.explain import Explanation, HistoryItem, explain
+from caged.runs.folder import RunFolder
 
 
 def explain_command(
@@ -41,7 +42,9 @@ def explain_command(
     """
     if rows < 0:
         raise ConfigError(f"--rows is {rows}; it must be at least 0, where 0 shows all")
-    found = explain(load_artefact(run, resolve_device(device)), user, item, titles_of(run))
+    fitted = load_artefact(run, resolve_device(device))
+    titles = RunFolder.read(run).titles() if RunFolder.is_one(run) else {}
+    found = explain(fitted, user, item, titles)
     if as_json:
         print_json(asdict(found))
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from caged.cli.output import say
-from caged.runs import results as records
+from caged.runs import results
 
 app = typer.Typer(help="Move records of results between machines.", no_args_is_help=True)
 
@@ -19,7 +19,7 @@ def pack(
     out: Annotated[Path, typer.Option("-o", "--out", help="Archive to write.")] = Path("results.tar.gz"),
 ) -> None:
     """Put all records below a folder into one archive."""
-    say(f"{records.pack(folder, out)} records packed into {out}")
+    say(f"{results.pack(folder, out)} records packed into {out}")
 
 
 @app.command()
@@ -29,4 +29,4 @@ def unpack(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace records that differ.")] = False,
 ) -> None:
     """Place the records of an archive into a folder; nothing is written if one of them is bad."""
-    say(f"{records.unpack(archive, into, overwrite=overwrite)} records unpacked into {into}")
+    say(f"{results.unpack(archive, into, overwrite=overwrite)} records unpacked into {into}")

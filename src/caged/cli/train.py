@@ -17,8 +17,10 @@ from caged.files import write_text
 from caged.page.html import templates_are_there
 from caged.products.audit.of_run import audit_run
 from caged.products.audit.page import audit_html
-from caged.runs.execute import Recording, RunResult, read_spec, resume, start, warnings_of
-from caged.runs.spec import ExperimentSpec, resolve
+from caged.runs.execute import RunResult, resume, start, warnings_of
+from caged.runs.folder import RunFolder
+from caged.runs.results import ResultPlace
+from caged.runs.spec import resolve
 from caged.training import Interrupted
 
 REPORT = "report.html"
@@ -90,13 +92,13 @@ def train(
 
       caged train --resume runs/first
     """
-    recording = Recording(record, variant) if record else None
+    place = ResultPlace(record, variant) if record else None
     if variant and not record:
         raise ConfigError("--variant names a record; use it together with --record DIR")
     if resume_ is not None:
         _check_only_resume(ctx)
-        spec = read_spec(resume_)
-        folder = resume_
+        interrupted = RunFolder.read(resume_)
+        spec, folder = interrupted.spec, resume_
     else:
         if data is None or method is None:
             raise ConfigError("--data and --method are needed (or --resume DIR); see caged train --help")
@@ -119,14 +121,14 @@ def train(
     try:
         with TrainingProgress(spec.eval.monitor, quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
             if resume_ is not None:
-                result = resume(folder, recording=recording, observers=(bar,), stop_requested=stop)
+                result = resume(interrupted, result_place=place, observers=(bar,), stop_requested=stop)
             else:
                 command = shlex.join(["caged", *sys.argv[1:]])
                 result = start(
                     spec,
                     folder,
                     command=command,
-                    recording=recording,
+                    result_place=place,
                     save_weights=save_weights,
                     init=init,
                     observers=(bar,),
@@ -136,42 +138,43 @@ def train(
         say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
         sys.exit(INTERRUPTED)
     if not no_report:
-        _write_page(result, spec, folder)
-    _report(result, spec, folder, as_json=as_json)
+        _write_page(result)
+    _report(result, as_json=as_json)
 
 
-def _write_page(result: RunResult, spec: ExperimentSpec, folder: Path) -> None:
+def _write_page(result: RunResult) -> None:
     """The audit of the run; the run is finished and stays so, whatever happens to its page."""
     if not templates_are_there():
         say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged[report]'")
         return
-    command = result.run["command"]
+    folder, further, command = result.folder, result.further, result.run.command
     try:
-        audited = audit_run(folder, spec, result.data, result.evaluation, further=result.further, command=command)
-        write_text(folder / REPORT, audit_html(audited))
+        audited = audit_run(folder, result.data, result.evaluation, further=further, command=command)
+        write_text(folder.path / REPORT, audit_html(audited))
     except CagedError as error:
         say(f"note: {REPORT} is left out: {error}")
 
 
-def _report(result: RunResult, spec: ExperimentSpec, folder: Path, *, as_json: bool) -> None:
-    merged = result.run["dataset"]["merged_duplicates"]
+def _report(result: RunResult, *, as_json: bool) -> None:
+    spec, run, folder = result.folder.spec, result.run, result.folder.path
+    merged = run.dataset["merged_duplicates"]
     if merged:
         say(f"{merged:,} duplicate rows were merged")
     if spec.data.validate_on is not None:
-        held_out = result.run["dataset"]["interactions"]["valid"]
-        candidates = result.run["dataset"]["split"]["notes"]["validation_candidates"]
+        held_out = run.dataset["interactions"]["valid"]
+        candidates = run.dataset["split"]["notes"]["validation_candidates"]
         say(
             f"validation: the {held_out:,} of {candidates:,} held-out interactions with {spec.data.validate_on}; "
             f"the others are in train"
         )
-    for note in result.run["dataset"]["notes"]:
+    for note in run.dataset["notes"]:
         say(f"note: {note}")
     if as_json:
-        content = {"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": result.run}
+        content = {"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": run.to_json()}
         print_json({**content, **({"extra_tests": result.extra_tests} if result.extra_tests else {})})
         return
-    trained = result.run.get("training", {})
-    title = f"{spec.method} on {result.run['dataset']['name']}, protocol {spec.protocol}, seed {spec.seed}"
+    trained = run.training or {}
+    title = f"{spec.method} on {run.dataset['name']}, protocol {spec.protocol}, seed {spec.seed}"
     title += _which_epoch(trained)
     print_metrics(result.metrics, spec.eval.k, title)
     for name, metrics in result.extra_tests.items():

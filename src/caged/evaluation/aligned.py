@@ -10,10 +10,11 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.popularity import BUCKETS
+from caged.data.seen import find
 from caged.evaluation import bias, exposure, ranking
 from caged.evaluation.keys import MetricKey
 from caged.evaluation.lists import PADDING
-from caged.evaluation.reference import Reference, find
+from caged.evaluation.reference import Reference
 
 FEW_PER_USER = 8  # pairs, on average; up to here comparing beats searching
 _NEVER = np.iinfo(np.int64).max - 1  # the position of a relevant item that is not in the list
@@ -59,7 +60,7 @@ class Aligned:
 
     @cached_property
     def unseen(self) -> Array:
-        keys = self.reference.seen_keys
+        keys = self.reference.seen.keys
         return self.listed & (self._find(keys[self._range_in(keys)]) < 0)
 
     @cached_property

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 
 from caged.data.interactions import Interactions
 from caged.errors import DataError
 from caged.evaluation.keys import MetricKey, list_width
-from caged.evaluation.lists import Lists
 from caged.evaluation.measure import Report, measure
+from caged.evaluation.outcome import Evaluation
 from caged.evaluation.reference import Reference
 from caged.evaluation.topk import Ranker, Scorer, check_k, top_k
 
 __all__ = ["Evaluation", "Reference", "Report", "evaluate", "make_validator", "measure"]
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """The metrics of a model and the lists they were computed from."""
-
-    report: Report
-    lists: Lists
 
 
 def evaluate(
@@ -52,10 +43,10 @@ def evaluate(
         scorer,
         reference.relevant_users,
         max([list_length, *wanted]),
-        masks=reference.seen,
+        seen=reference.seen,
         device=device,
     )
-    return Evaluation(measure(lists, reference, ks, metrics=metrics), lists)
+    return Evaluation(measure(lists, reference, ks, metrics=metrics), reference, lists)
 
 
 def make_validator(
@@ -76,7 +67,7 @@ def make_validator(
     keys = [MetricKey.parse(name) for name in names]
     for key in keys:
         check_k(key.k, reference.item_count)
-    rank = Ranker(reference.relevant_users, list_width(keys), masks=reference.seen, device=device)
+    rank = Ranker(reference.relevant_users, list_width(keys), seen=reference.seen, device=device)
 
     def validate(scorer: Scorer) -> dict[str, float]:
         return measure(rank(scorer), reference, metrics=names).metrics

@@ -10,21 +10,9 @@ import numpy as np
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS, ItemGroups, UserGroups
+from caged.data.seen import Seen, check_same_rows, find
 from caged.errors import DataError
 from caged.evaluation import bias
-
-
-def find(sorted_keys: Array, wanted: Array) -> Array:
-    """Positions of `wanted` in strictly ascending keys, -1 where absent.
-
-    >>> find(np.array([2, 5, 9]), np.array([[5, 3], [9, 10]])).tolist()
-    [[1, -1], [2, -1]]
-    """
-    if len(sorted_keys) == 0:
-        return np.full(wanted.shape, -1, dtype=np.int64)
-    position = np.searchsorted(sorted_keys, wanted)
-    candidate = sorted_keys[np.minimum(position, len(sorted_keys) - 1)]
-    return np.where(candidate == wanted, position, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +28,9 @@ class Reference:
     relevant: Interactions | None = None
 
     def __post_init__(self) -> None:
-        for part in (self.valid, self.relevant):
-            if part is not None and not (part.user_ids == self.train.user_ids and part.item_ids == self.train.item_ids):
-                raise DataError("the parts of a split must share their users and items; reindex them on one catalogue")
-        leaked = int(np.count_nonzero(find(self.seen_keys, self.relevant_keys) >= 0))
+        if self.relevant is not None:
+            check_same_rows(self.train, self.relevant)
+        leaked = int(np.count_nonzero(find(self.seen.keys, self.relevant_keys) >= 0))
         if leaked:
             raise DataError(
                 f"{leaked} of the {len(self.relevant_keys)} relevant pairs were also seen in train or valid, which "
@@ -58,26 +45,9 @@ class Reference:
     def item_count(self) -> int:
         return self.train.item_count
 
-    @property
-    def seen(self) -> tuple[Interactions, ...]:
-        """The parts whose pairs are not recommended."""
-        return (self.train,) if self.valid is None else (self.train, self.valid)
-
     @cached_property
-    def seen_keys(self) -> Array:
-        if self.valid is None:
-            return self.train.keys
-        # A stable sort merges the two ascending runs in linear time; np.unique would hash every key.
-        keys = np.sort(np.concatenate((self.train.keys, self.valid.keys)), kind="stable")
-        return keys[np.diff(keys, prepend=-1) > 0]
-
-    def were_seen(self, users: Array, items: Array) -> Array:
-        """Which pairs are in train or valid; users ascending."""
-        if len(users) == 0:
-            return np.zeros(0, dtype=bool)
-        width = np.int64(max(self.item_count, 1))
-        start, stop = np.searchsorted(self.seen_keys, [users[0] * width, (users[-1] + 1) * width])
-        return np.asarray(find(self.seen_keys[start:stop], users * width + items) >= 0)
+    def seen(self) -> Seen:
+        return Seen(self.train, self.valid)
 
     @cached_property
     def relevant_keys(self) -> Array:
@@ -113,7 +83,7 @@ class Reference:
     @cached_property
     def eligible_counts(self) -> dict[str, Array]:
         """Unseen items per user row and item group."""
-        users, items = np.divmod(self.seen_keys, max(self.item_count, 1))
+        users, items = np.divmod(self.seen.keys, max(self.item_count, 1))
         return {
             group: np.count_nonzero(self.item_groups.member(group))
             - self._per_user(users[self.item_groups.member(group)[items]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor
 
 from caged.data.ids import Array
-from caged.data.interactions import Interactions
+from caged.data.seen import Seen
 from caged.errors import ConfigError, DataError, TrainingError
 from caged.evaluation.lists import PADDING, Lists
 
@@ -49,11 +48,11 @@ def top_k(
     users: Array,
     k: int,
     *,
-    masks: Sequence[Interactions] = (),
+    seen: Seen | None = None,
     block: int | None = None,
     device: torch.device | str = "cpu",
 ) -> Lists:
-    """The k best items of each user row in `users`, without the pairs of `masks`.
+    """The k best items of each user row in `users`, without those in `seen`.
 
     Order: score descending, then smaller row number, also where a tie is cut at the k-th place. A score of -inf
     means masked, so a user with fewer than k candidates gets a shorter list.
@@ -62,7 +61,7 @@ def top_k(
     >>> top_k(lambda users: scores[users], np.array([0]), 3).items.tolist()
     [[1, 3, 0]]
     """
-    return Ranker(users, k, masks=masks, block=block, device=device)(scorer)
+    return Ranker(users, k, seen=seen, block=block, device=device)(scorer)
 
 
 class Ranker:
@@ -73,7 +72,7 @@ class Ranker:
         users: Array,
         k: int,
         *,
-        masks: Sequence[Interactions] = (),
+        seen: Seen | None = None,
         block: int | None = None,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -84,9 +83,9 @@ class Ranker:
         self.users = np.unique(np.asarray(users, dtype=np.int64))
         self.k = k
         self.device = torch.device(device)
-        _check_users(self.users, masks)
-        self._seen = [_SeenPairs(part, self.device) for part in masks]
-        self._item_count = masks[0].item_count if masks else None
+        _check_users(self.users, seen)
+        self._mask = None if seen is None else _Mask(seen, self.device)
+        self._item_count = None if seen is None else seen.item_count
         self._block = block
 
     def __call__(self, scorer: Scorer) -> Lists:
@@ -113,8 +112,8 @@ class Ranker:
                     f"the scorer returned scores of shape {tuple(scores.shape)} for {len(rows)} users and "
                     f"{item_count} items; the model and the data do not belong together"
                 )
-            for seen in self._seen:
-                seen.mask(scores, rows)
+            if self._mask is not None:
+                self._mask.apply(scores, rows)
             best, best_items = _best(scores, width, rows)
             best_items = best_items.masked_fill(best == _MASKED, PADDING)
             items[start : start + block] = best_items.cpu().numpy()
@@ -126,16 +125,16 @@ class Ranker:
         return scores.clone(memory_format=torch.contiguous_format) if scores._is_view() else scores.contiguous()
 
 
-class _SeenPairs:
-    """The pairs of one part as CSR, items on the device; offsets also on the host, to know sizes without waiting."""
+class _Mask:
+    """What was seen as CSR, items on the device; offsets also on the host, to know sizes without waiting."""
 
-    def __init__(self, part: Interactions, device: torch.device) -> None:
-        self._offsets = part.user_offsets
-        self._device_offsets = torch.from_numpy(np.asarray(part.user_offsets, dtype=np.int64)).to(device)
-        self._items = torch.from_numpy(part.items.astype(np.int32)).to(device)
-        self._item_count = part.item_count
+    def __init__(self, seen: Seen, device: torch.device) -> None:
+        self._offsets, items = seen.by_user()
+        self._device_offsets = torch.from_numpy(np.asarray(self._offsets, dtype=np.int64)).to(device)
+        self._items = torch.from_numpy(items.astype(np.int32)).to(device)
+        self._item_count = seen.item_count
 
-    def mask(self, scores: Tensor, rows: Array) -> None:
+    def apply(self, scores: Tensor, rows: Array) -> None:
         """Set the scores of seen pairs to -inf, in place; row b of `scores` belongs to user `rows[b]`."""
         total = int((self._offsets[rows + 1] - self._offsets[rows]).sum())
         users = torch.from_numpy(rows).to(scores.device)
@@ -166,19 +165,13 @@ def _free_memory(device: torch.device) -> int:
         return 0
 
 
-def _check_users(users: Array, masks: Sequence[Interactions]) -> None:
+def _check_users(users: Array, seen: Seen | None) -> None:
     if len(users) and users[0] < 0:
         raise DataError(f"user row {users[0]} is not a row number; rows start at 0 (-1 marks an unknown user)")
-    for part in masks:
-        if part.item_count != masks[0].item_count:
-            raise DataError(
-                f"masked parts have {masks[0].item_count} and {part.item_count} items; parts of one split share "
-                "one catalogue"
-            )
-        if len(users) and users[-1] >= part.user_count:
-            raise DataError(
-                f"user row {users[-1]} is outside the masked interactions; allowed are 0..{part.user_count - 1}"
-            )
+    if seen is not None and len(users) and users[-1] >= seen.user_count:
+        raise DataError(
+            f"user row {users[-1]} is outside the masked interactions; allowed are 0..{seen.user_count - 1}"
+        )
 
 
 def _best(scores: Tensor, width: int, rows: Array) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from caged.config import build, to_dict
 from caged.data import IdMap, Interactions
+from caged.data.seen import Seen
 from caged.errors import RunError
 from caged.graph import BipartiteGraph
 from caged.models import Method, State, entry
@@ -37,6 +38,11 @@ class Artefact:
     train: Interactions
     valid: Interactions | None
     device: torch.device
+
+    @property
+    def seen(self) -> Seen:
+        """What is not recommended again."""
+        return Seen(self.train, self.valid)
 
 
 def save_model(folder: Path, name: str, method: Method[Any], progress: dict[str, Any]) -> None:
@@ -72,7 +78,7 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     stored = load_checkpoint(folder)
     if stored is None:
         raise RunError(f"{folder} holds no trained model (no checkpoint.json); give the folder of a finished run")
-    if not stored.meta.get("finished"):
+    if not stored.finished:
         raise RunError(
             f"the run in {folder.parent} is not finished; finish it with caged train --resume {folder.parent}"
         )
@@ -83,7 +89,7 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     known = entry(stored.meta["method"])
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
-    method.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
+    method.load_serving_state(State(stored.tensors(), stored.meta["scalars"]))
     return Artefact(known.name, method, train, valid, device)
 
 

@@ -1,74 +1,45 @@
-"""One experiment, from a specification to a run folder; resumable at any moment.
+"""One run, from a specification to a run folder (see `runs.folder`); resumable at any moment.
 
-run.json               specification, versions, hardware, fingerprints, timings, status
-history.jsonl          a line per epoch
-metrics.json           protocol and metrics of the test part
-per_user.parquet       the same per user
-sums.parquet           what each user adds to the pooled metrics
-recommendations.parquet  user_id, item_id, score, rank
-checkpoint/            see `training.checkpoint` and `experiments.artefact`
-weights/               only where asked for, see `experiments.saved_weights`
-init.safetensors       only with --init, see `experiments.initial`
+It is trained on what the protocol shows it, then tested once, then written down.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from caged.data import Interactions, Split
-from caged.errors import CagedError, RunError, memory_error
-from caged.evaluation.evaluate import Evaluation, evaluate, make_validator
-from caged.evaluation.tables import per_user_table, recommendations_table, sums_table
-from caged.files import (
-    make_output_folder,
-    read_json,
-    remove_leftovers,
-    replacing,
-    write_json,
-)
-from caged.graph import BipartiteGraph, check_engine
-from caged.models import Method, State, entry
-from caged.runs import results as records
-from caged.runs.artefact import save_model, save_training_data
+from caged.errors import RunError
+from caged.evaluation.evaluate import Evaluation, evaluate
+from caged.graph import check_engine
+from caged.models import Method
 from caged.runs.environment import hardware, resolve_device, set_threads, versions
-from caged.runs.history import History
-from caged.runs.initial import give_initial, load_initial
+from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
+from caged.runs.initial import load_initial
 from caged.runs.loading import Loaded, load_data
-from caged.runs.protocols import masked_when_testing, protocol_named, selection_parts
-from caged.runs.saved_weights import FOLDER as WEIGHTS
-from caged.runs.saved_weights import WeightsWatch, check_learns_weights
+from caged.runs.protocols import protocol_named
+from caged.runs.results import ResultPlace
+from caged.runs.saved_weights import check_learns_weights
 from caged.runs.spec import ExperimentSpec, deviations
-from caged.seeding import Generators
-from caged.training import Interrupted, Loop, Observer, Progress, load_checkpoint
-
-FORMAT = 1  # of run.json
-NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")  # of run.json
-
-
-@dataclass(frozen=True)
-class Recording:
-    """Where the record of a run goes, and under which name."""
-
-    root: Path
-    variant: str | None = None
+from caged.runs.train import train
+from caged.training import Interrupted, Observer
 
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    run: dict[str, Any]
+    folder: RunFolder
     data: Loaded
     evaluation: Evaluation
     further: dict[str, Evaluation] = field(default_factory=dict)  # on the further tests of the dataset
+
+    @property
+    def run(self) -> Run:
+        return self.folder.run
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -84,7 +55,7 @@ def start(
     folder: Path,
     *,
     command: str = "",
-    recording: Recording | None = None,
+    result_place: ResultPlace | None = None,
     save_weights: bool = False,
     init: Path | None = None,
     observers: tuple[Observer, ...] = (),
@@ -100,88 +71,120 @@ def start(
     device = resolve_device(spec.device)
     check_engine(spec.train.engine, device)
     data = load_data(spec)
-    initial = load_initial(init, read_run(init), read_spec(init), spec, data) if init is not None else None
-    run: dict[str, Any] = {
-        "format": FORMAT,
-        "status": "running",
-        "command": command,
-        "spec": spec.to_json(),
-        "dataset": data.described,
-        "versions": versions(),
-        "hardware": hardware(device),
-        "threads": torch.get_num_threads(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "resumed": 0,
-        "seconds": {},
+    initial = load_initial(RunFolder.read(init), spec, data) if init is not None else None
+    run = Run(
+        command=command,
+        spec=spec.to_json(),
+        dataset=data.facts,
+        versions=versions(),
+        hardware=hardware(device),
+        threads=torch.get_num_threads(),
         # A resumed run may start in another folder; a dataset that was named is found by its name again.
-        "data_path": str(data.path.resolve()) if data.path == Path(spec.source) else None,
-        "record": None,
-        **({"save_weights": True} if save_weights else {}),
-        **({"init": initial.described} if initial else {}),
-    }
-    record = _record_of(run, recording)
-    make_output_folder(folder)
+        data_path=str(data.path.resolve()) if data.path == Path(spec.source) else None,
+        save_weights=save_weights,
+        init=initial.described if initial else None,
+    )
+    _place_result(run, result_place)
+    created = RunFolder.create(folder, run)
     if initial is not None:
         initial.save(folder)
-    return _execute(spec, data, run, folder, device, record, observers, stop_requested)
+    return _execute(created, data, device, observers, stop_requested)
 
 
 def resume(
-    folder: Path,
+    folder: RunFolder,
     *,
-    recording: Recording | None = None,
+    result_place: ResultPlace | None = None,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
 ) -> RunResult:
-    """Go on with an interrupted or killed run, from its last checkpoint; its record is kept up to date."""
-    run = read_run(folder)
-    if run["status"] == "finished":
-        raise RunError(f"the run in {folder} is finished already; start a new one with another --out")
-    spec = read_spec(folder)
-    set_threads(run["threads"])  # another number of threads would add in another order
-    device = resolve_device(run["hardware"]["device"])
-    data = load_data(spec, run["data_path"])
-    if data.split.fingerprint != run["dataset"]["split_fingerprint"]:
-        raise RunError(f"the data of {folder} changed since the run started; restore it, or start a new run")
-    run["resumed"] += 1
-    run["status"] = "running"
-    run.pop("error", None)
-    record = _record_of(run, recording)
-    for place in (folder, folder / "checkpoint"):
-        remove_leftovers(place)
-    return _execute(spec, data, run, folder, device, record, observers, stop_requested)
+    """Go on with an interrupted or killed run, from its last checkpoint; its result file is kept up to date."""
+    run = folder.run
+    if run.status == "finished":
+        raise RunError(f"the run in {folder.path} is finished already; start a new one with another --out")
+    set_threads(run.threads)  # another number of threads would add in another order
+    device = resolve_device(run.hardware["device"])
+    data = folder.load_data("the run started; restore it, or start a new run")
+    run.resumed += 1
+    run.status, run.error = "running", None
+    _place_result(run, result_place)
+    folder.remove_leftovers()
+    return _execute(folder, data, device, observers, stop_requested)
 
 
-def read_run(folder: Path) -> dict[str, Any]:
-    if not (folder / "run.json").exists():
-        raise RunError(f"{folder} is not a run folder (it has no run.json); give a folder that caged train wrote")
-    run = read_json(folder / "run.json")
-    if not isinstance(run, dict) or run.get("format") != FORMAT:
-        raise RunError(f"{folder / 'run.json'} has another format than {FORMAT}; use the version that wrote it")
-    missing = [key for key in NEEDED if key not in run]
-    if missing:
-        raise RunError(f"{folder / 'run.json'} lacks '{missing[0]}'; restore the file, or start a new run")
-    return run
+def _place_result(run: Run, place: ResultPlace | None) -> None:
+    """A resumed run keeps the result file that it started with, unless another is asked for."""
+    if place is not None:
+        path = place.checked_path(run.dataset["name"], run.spec)
+        run.record = str(path.resolve())
 
 
-def read_spec(folder: Path) -> ExperimentSpec:
-    """The specification of the run in `folder`."""
-    try:
-        return ExperimentSpec.from_json(read_run(folder)["spec"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise RunError(
-            f"the specification in {folder / 'run.json'} is incomplete ({error}); restore the file, or start a new run"
-        ) from error
+def _execute(
+    folder: RunFolder,
+    data: Loaded,
+    device: torch.device,
+    observers: tuple[Observer, ...],
+    stop_requested: Callable[[], bool],
+) -> RunResult:
+    with folder.kept_true():
+        method = train(folder, data.split, device, observers, stop_requested)
+        if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved
+            raise Interrupted
+        result = _tested(folder, data, method, device)
+        if stop_requested():
+            raise Interrupted
+        _write(result)
+    return result
 
 
-def load_data_of(folder: Path) -> tuple[ExperimentSpec, Loaded]:
-    """The specification and the very data of a run, checked by fingerprint."""
-    run = read_run(folder)
-    spec = read_spec(folder)
-    data = load_data(spec, run["data_path"])
-    if data.split.fingerprint != run["dataset"]["split_fingerprint"]:
-        raise RunError(f"the data of {folder} changed since the run; restore it to evaluate the run again")
-    return spec, data
+def _tested(folder: RunFolder, data: Loaded, method: Method[Any], device: torch.device) -> RunResult:
+    """The one reading of the test part, and of the further tests that come with the dataset."""
+    begun = time.perf_counter()
+    if data.split.test is None:
+        raise RunError("this split has no test part; give one, or use a log that can be split")
+    evaluation = evaluate_part(method, data.split, data.split.test, folder.spec, device)
+    further = {
+        name: evaluate_part(method, data.split, relevant, folder.spec, device)
+        for name, relevant in data.extra_tests.items()
+    }
+    folder.run.seconds["evaluate"] = time.perf_counter() - begun
+    return RunResult(folder, data, evaluation, further)
+
+
+def evaluate_part(
+    method: Method[Any], parts: Split, relevant: Interactions, spec: ExperimentSpec, device: torch.device
+) -> Evaluation:
+    """One part, as the protocol of `spec` reports it."""
+    seen = parts.seen_before(relevant)
+    return evaluate(
+        method.scorer(),
+        train=seen.train,
+        valid=seen.valid,
+        relevant=relevant,
+        ks=spec.eval.k,
+        list_length=spec.eval.list_length,
+        metrics=protocol_named(spec.protocol).metrics(spec.eval.k),
+        device=device,
+    )
+
+
+def _write(result: RunResult) -> None:
+    """What the test part said; further tests of a dataset stand beside it."""
+    evaluation = result.evaluation
+    report = evaluation.report
+    tables = {
+        RECOMMENDATIONS: evaluation.recommendations,
+        PER_USER: evaluation.per_user,
+        SUMS: evaluation.sums,
+    }
+    metrics = {
+        "protocol": result.folder.spec.protocol,
+        "metrics": report.metrics,
+        "users": report.users_per_metric,
+        "counts": report.counts,
+        **({"extra_tests": result.extra_tests} if result.further else {}),
+    }
+    result.folder.write_evaluation(tables, metrics)
 
 
 def warnings_of(spec: ExperimentSpec) -> list[str]:
@@ -192,215 +195,3 @@ def warnings_of(spec: ExperimentSpec) -> list[str]:
     if changed:
         said.append(f"protocol '{spec.protocol}' is changed by: {', '.join(changed)}")
     return said
-
-
-def evaluate_part(
-    method: Method[Any], parts: Split, relevant: Interactions, spec: ExperimentSpec, device: torch.device
-) -> Evaluation:
-    """One part, as the protocol of `spec` reports it; validation pairs are candidates only when they are evaluated."""
-    return evaluate(
-        method.scorer(),
-        train=parts.train,
-        valid=None if relevant is parts.valid else masked_when_testing(parts),
-        relevant=relevant,
-        ks=spec.eval.k,
-        list_length=spec.eval.list_length,
-        metrics=protocol_named(spec.protocol).metrics(spec.eval.k),
-        device=device,
-    )
-
-
-def _record_of(run: dict[str, Any], recording: Recording | None) -> Path | None:
-    """The file that lists this run; a resumed run keeps the one it started with, unless another is asked for."""
-    if recording is not None:
-        path = records.record_path(recording.root, run, recording.variant)
-        records.check_place(path)
-        run["record"] = str(path.resolve())
-    return Path(run["record"]) if run.get("record") else None
-
-
-def _execute(
-    spec: ExperimentSpec,
-    data: Loaded,
-    run: dict[str, Any],
-    folder: Path,
-    device: torch.device,
-    record: Path | None,
-    observers: tuple[Observer, ...],
-    stop_requested: Callable[[], bool],
-) -> RunResult:
-    status = _Status(folder, run, record)
-    with status.kept():
-        method = _train(spec, data.split, run, folder, device, observers, stop_requested)
-        if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved
-            raise Interrupted
-        begun = time.perf_counter()
-        test = data.split.test
-        if test is None:
-            raise RunError("this split has no test part; give one, or use a log that can be split")
-        evaluation = evaluate_part(method, data.split, test, spec, device)  # the one reading of the test part
-        further = {
-            name: evaluate_part(method, data.split, relevant, spec, device)
-            for name, relevant in data.extra_tests.items()
-        }
-        run["seconds"]["evaluate"] = time.perf_counter() - begun
-        if stop_requested():
-            raise Interrupted
-        result = RunResult(run, data, evaluation, further)
-        status.metrics = _metrics_of(spec, result)
-        _write_results(folder, spec, data.split, evaluation, status.metrics)
-        run["status"] = "finished"
-    return result
-
-
-def _metrics_of(spec: ExperimentSpec, result: RunResult) -> dict[str, Any]:
-    """The content of `metrics.json`; further tests of a dataset stand beside the test part."""
-    report = result.evaluation.report
-    return {
-        "protocol": spec.protocol,
-        "metrics": report.metrics,
-        "users": report.users_per_metric,
-        "counts": report.counts,
-        **({"extra_tests": result.extra_tests} if result.further else {}),
-    }
-
-
-@dataclass
-class _Status:
-    """`run.json` and the record of a run, kept true whatever happens."""
-
-    folder: Path
-    run: dict[str, Any]
-    record: Path | None
-    metrics: dict[str, Any] | None = None
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        run = self.run
-        begun = time.perf_counter()
-        spent_before = run["seconds"].get("total", 0.0)
-        self._store()
-        try:
-            yield
-        except (Interrupted, KeyboardInterrupt):
-            run["status"] = "interrupted"
-            raise
-        except CagedError as error:
-            run["status"], run["error"] = "failed", str(error)
-            raise
-        except Exception as error:
-            told = memory_error(error)
-            run["status"], run["error"] = "failed", str(told) if told else f"{type(error).__name__}: {error}"
-            if told:
-                raise told from error
-            raise
-        finally:
-            run["seconds"]["total"] = spent_before + time.perf_counter() - begun
-            run["ended"] = datetime.now(UTC).isoformat(timespec="seconds")
-            self._store()
-
-    def _store(self) -> None:
-        # The record first: killed in between, the run is not finished yet and a resume writes both again.
-        if self.record is not None:
-            records.write_record(self.record, self.run, self.metrics)
-        write_json(self.folder / "run.json", self.run)
-
-
-def _train(
-    spec: ExperimentSpec,
-    parts: Split,
-    run: dict[str, Any],
-    folder: Path,
-    device: torch.device,
-    observers: tuple[Observer, ...],
-    stop_requested: Callable[[], bool],
-) -> Method[Any]:
-    """The trained method, its best state restored. Only train and the deciding part get this far."""
-    begun = time.perf_counter()
-    chosen = selection_parts(parts, protocol_named(spec.protocol))
-    known = entry(spec.method)
-    method = known.method(spec.config)
-    if "init" in run:
-        give_initial(method, folder)
-    graph = BipartiteGraph.from_interactions(chosen.train, device, spec.train.engine)
-    generators = Generators(spec.seed, device)
-    checkpoints = folder / "checkpoint"
-    stored = load_checkpoint(checkpoints)
-    if stored is not None and stored.meta["finished"]:  # killed between training and evaluation
-        method.prepare(graph, generators)
-        method.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
-        run["training"] = _training_summary(spec, stored.meta["progress"], method)
-        return method
-    save_training_data(checkpoints, parts.train, parts.valid)
-    history = History(folder / "history.jsonl", stored.meta["progress"]["epochs_in_total"] if stored else 0)
-    validate = None
-    if chosen.valid is not None:
-        metrics = (spec.eval.monitor, f"ndcg@{spec.eval.k[0]}")
-        validate = make_validator(chosen.train, chosen.valid, device=device, k=spec.eval.k[0], metrics=metrics)
-    watch = WeightsWatch(folder / WEIGHTS, method) if run.get("save_weights") else None
-    if watch is not None:
-        watch.begin(graph)
-        observers = (watch, *observers)
-    loop = Loop(
-        method,
-        graph,
-        spec.train,
-        generators,
-        validate,
-        monitor=spec.eval.monitor,
-        folder=checkpoints,
-        observers=(history, *observers),
-        stop_requested=stop_requested,
-    )
-    progress = loop.run()
-    if watch is not None:
-        watch.end()
-    summary = {
-        "epochs": progress.epochs_in_total,
-        "best_epoch": progress.stopping.best_epoch,
-        "best": progress.stopping.best,
-        **_last_stage(method, progress),
-    }
-    save_model(checkpoints, known.name, method, summary)
-    run["training"] = _training_summary(spec, summary, method)
-    run["seconds"]["train"] = run["seconds"].get("train", 0.0) + time.perf_counter() - begun
-    return method
-
-
-def _training_summary(spec: ExperimentSpec, progress: dict[str, Any], method: Method[Any]) -> dict[str, Any]:
-    """What a record says about training; `state` is what the method found beside its tensors, such as MACR's c."""
-    found = method.serving_state().scalars
-    return {
-        "epochs": progress["epochs"],
-        "best_epoch": progress["best_epoch"],
-        "best_validation": progress["best"],
-        "monitor": spec.eval.monitor,
-        **{key: progress[key] for key in ("stage", "stage_epochs") if key in progress},
-        **({"state": dict(found)} if found else {}),
-    }
-
-
-def _last_stage(method: Method[Any], progress: Progress) -> dict[str, Any]:
-    """Where there are several stages, `best_epoch` is of the last, while `epochs` are of all."""
-    stages = method.stages()
-    return {"stage": stages[-1].name, "stage_epochs": progress.epoch} if len(stages) > 1 else {}
-
-
-def _write_results(
-    folder: Path, spec: ExperimentSpec, parts: Split, evaluation: Evaluation, metrics: dict[str, Any]
-) -> None:
-    user_ids, item_ids = parts.train.user_ids, parts.train.item_ids
-    tables = {
-        "recommendations.parquet": recommendations_table(evaluation.lists, user_ids, item_ids),
-        "per_user.parquet": per_user_table(evaluation.report, user_ids),
-        "sums.parquet": sums_table(evaluation.report, user_ids),
-    }
-    for name, table in tables.items():
-        metadata = {**(table.schema.metadata or {}), "protocol": spec.protocol}
-        _write_parquet(folder / name, table.replace_schema_metadata(metadata))
-    write_json(folder / "metrics.json", metrics)
-
-
-def _write_parquet(path: Path, table: pa.Table) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as handle:
-        pq.write_table(table, handle, compression="zstd")

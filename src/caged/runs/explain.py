@@ -11,21 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 
 from caged.data.ids import Array, IdMap
-from caged.data.source import ITEM_TABLE, item_titles
-from caged.errors import CagedError, ConfigError, DataError
+from caged.errors import ConfigError, DataError
 from caged.graph import degree_weights, propagate
 from caged.models.encoder import LightGCNEncoder
 from caged.runs.artefact import Artefact
-from caged.runs.execute import read_run
 
 
 @dataclass(frozen=True)
@@ -122,23 +117,3 @@ def _row(kind: str, wanted: str, known: IdMap) -> int:
         example = known.values[0].as_py()
         raise DataError(f"{kind} '{wanted}' does not occur in this run; its ids look like {example!r}, use one of them")
     return row
-
-
-def titles_of(run: Path) -> dict[Any, str]:
-    """Titles of the items of a run by item id, as far as its dataset or an item table beside its parts has any."""
-    if not (run / "run.json").exists():
-        return {}
-    table = _item_table(read_run(run))
-    if table is None or not {"item_id", "title"} <= set(table.column_names):
-        return {}
-    return dict(zip(table["item_id"].to_pylist(), table["title"].to_pylist(), strict=True))
-
-
-def _item_table(run: Mapping[str, Any]) -> pa.Table | None:
-    """Of the folder that the data came from, or of the dataset that was named; a courtesy, so no reason to fail."""
-    try:
-        if run["data_path"] is None:
-            return item_titles(run["dataset"]["name"])
-        return pq.read_table(Path(run["data_path"]) / ITEM_TABLE)
-    except (CagedError, KeyError, pa.ArrowInvalid, OSError):
-        return None

@@ -23,11 +23,11 @@ class History:
             raise RunError(f"cannot read {path}: {error.strerror}; make it readable, or start a new run") from error
         write_bytes(path, b"".join(lines[:keep]))
 
-    def epoch(self, record: dict[str, Any]) -> None:
+    def epoch(self, line: dict[str, Any]) -> None:
         complete = self.path.stat().st_size
         try:
             with self.path.open("a", encoding="utf-8") as handle:
-                handle.write(json.dumps(json_ready(record), allow_nan=False) + "\n")
+                handle.write(json.dumps(json_ready(line), allow_nan=False) + "\n")
         except OSError as error:
             with suppress(OSError):
                 os.truncate(self.path, complete)  # no half of a line stays

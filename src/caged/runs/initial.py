@@ -16,6 +16,7 @@ from caged.errors import ConfigError, RunError
 from caged.graph import Tables
 from caged.models import METHODS, Method, entry
 from caged.runs.artefact import load_artefact
+from caged.runs.folder import RunFolder
 from caged.runs.loading import Loaded
 from caged.runs.spec import ExperimentSpec
 from caged.training.checkpoint import load_tensors, save_tensors
@@ -35,15 +36,11 @@ class Initial:
         save_tensors(folder / FILE, self.tables)
 
 
-def load_initial(
-    folder: Path, run: dict[str, Any], trained: ExperimentSpec, spec: ExperimentSpec, data: Loaded
-) -> Initial:
-    """The tables of the run in `folder` for one of `spec` on `data`; whatever does not fit is an error.
-
-    `run` is the content of its `run.json`, `trained` the specification in it.
-    """
+def load_initial(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> Initial:
+    """The tables of the run in `given` for one of `spec` on `data`; whatever does not fit is an error."""
+    folder, trained = given.path, given.spec
     _check_has_first_stage(spec.method)
-    _check_run(folder, run, trained, spec, data)
+    _check_run(given, spec, data)
     stored = load_artefact(folder, torch.device("cpu"))
     ids = (stored.train.user_ids, stored.train.item_ids)
     if ids != (data.split.train.user_ids, data.split.train.item_ids):
@@ -55,7 +52,7 @@ def load_initial(
         "method": trained.method,
         "seed": trained.seed,
         "config": trained.to_json()["config"],
-        "training": run.get("training"),
+        "training": given.run.training,
     }
     return Initial(tables, described)
 
@@ -75,22 +72,23 @@ def _check_has_first_stage(method: str) -> None:
         )
 
 
-def _check_run(folder: Path, run: dict[str, Any], trained: ExperimentSpec, spec: ExperimentSpec, data: Loaded) -> None:
+def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
+    folder, run, trained = given.path, given.run, given.spec
     if trained.method != BACKBONE:
         raise RunError(f"--init {folder} is a run of '{trained.method}'; give a run of {BACKBONE}")
-    if run["status"] != "finished":
+    if run.status != "finished":
         raise RunError(
-            f"--init {folder} is a run with status '{run['status']}'; finish it with caged train --resume {folder}"
+            f"--init {folder} is a run with status '{run.status}'; finish it with caged train --resume {folder}"
         )
     if trained.protocol != spec.protocol:
         raise RunError(
             f"--init {folder} was trained under protocol '{trained.protocol}', and this run is under "
             f"'{spec.protocol}'; give a run under the same protocol"
         )
-    if run["dataset"]["split_fingerprint"] != data.split.fingerprint:
+    if run.dataset["split_fingerprint"] != data.split.fingerprint:
         raise RunError(
-            f"--init {folder} was trained on another split (of {run['dataset']['name']}, fingerprint "
-            f"{run['dataset']['split_fingerprint'][:12]} instead of {data.split.fingerprint[:12]}); give a run on the "
+            f"--init {folder} was trained on another split (of {run.dataset['name']}, fingerprint "
+            f"{run.dataset['split_fingerprint'][:12]} instead of {data.split.fingerprint[:12]}); give a run on the "
             f"same data with the same data.* values"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from caged.data import Interactions, Source, Split, load, validate_log
 from caged.data.filters import k_core
@@ -15,13 +15,27 @@ from caged.runs.protocols import protocol_named, split_source
 from caged.runs.spec import ExperimentSpec
 
 
+class DatasetFacts(TypedDict):
+    """What `run.json` says about the data."""
+
+    name: str
+    users: int
+    items: int
+    notes: list[str]
+    merged_duplicates: int
+    split: dict[str, Any]
+    interactions: dict[str, int]
+    fingerprints: dict[str, str]
+    split_fingerprint: str
+
+
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """The split of an experiment, further tests that come with the dataset, and what `run.json` says about both."""
+    """The split of an experiment, further tests that come with the dataset, and what is said about both."""
 
     split: Split
     extra_tests: Mapping[str, Interactions]
-    described: dict[str, Any]
+    facts: DatasetFacts
     path: Path
 
 
@@ -39,10 +53,10 @@ def load_data(spec: ExperimentSpec, path: str | None = None) -> Loaded:
     parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
     for k in spec.eval.k:
         check_k(k, parts.train.item_count)
-    return Loaded(parts, source.extra_tests, _described(source, parts), source.path)
+    return Loaded(parts, source.extra_tests, _facts(source, parts), source.path)
 
 
-def _described(source: Source, parts: Split) -> dict[str, Any]:
+def _facts(source: Source, parts: Split) -> DatasetFacts:
     named = {**parts.parts, **source.extra_tests}
     return {
         "name": source.name,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from caged.data import Development, Split, given_split, split_log, validate_on
-from caged.data.interactions import Interactions
 from caged.data.source import Source
 from caged.errors import ConfigError, DataError, unknown
 from caged.evaluation.keys import metric_keys
@@ -66,9 +65,8 @@ def split_source(
     """The split that the protocol prescribes for this source.
 
     Under `honest`, `kind` is how a log is split and `mark` (COLUMN=VALUE) which of the held-out interactions
-    validate; the decisions stay on validation and test is read once.
+    validate; the decisions stay on validation and test is read once. `paper` reads neither: see `check_split_options`.
     """
-    check_split_options(protocol, kind, mark)
     if protocol is PAPER:
         if source.parts is None or "valid" in source.parts or "test" not in source.parts:
             raise DataError(
@@ -98,8 +96,3 @@ def selection_parts(parts: Split, protocol: Protocol) -> Development:
     if protocol is PAPER:
         return Development(parts.train, parts.test)
     return parts.development()
-
-
-def masked_when_testing(parts: Split) -> Interactions | None:
-    """Interactions beside train that are no candidates when the test part is evaluated."""
-    return parts.valid

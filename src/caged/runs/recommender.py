@@ -134,8 +134,8 @@ class Recommender:
                 f"{len(strangers)} of the users asked for are unknown, e.g. {strangers[0].as_py()!r}; "
                 'leave them out, or use unknown="popular" or unknown="skip" (--unknown popular, --unknown skip)'
             )
-        masks = [part for part in (fitted.train, fitted.valid) if part is not None] if exclude_seen else []
-        lists = top_k(fitted.method.scorer(), rows, k, masks=masks, device=fitted.device)
+        seen = fitted.seen if exclude_seen else None
+        lists = top_k(fitted.method.scorer(), rows, k, seen=seen, device=fitted.device)
         table = recommendations_table(lists, fitted.train.user_ids, fitted.train.item_ids)
         if len(strangers) and unknown == "popular":
             table = pa.concat_tables([table, self._popular_table(strangers, k, table.schema)])
@@ -156,7 +156,7 @@ class Recommender:
             return scores.scatter_(1, items.unsqueeze(1), float("-inf"))  # an item is not its own neighbour
 
         with torch.no_grad():
-            lists = top_k(cosine, rows, k, masks=[], device=fitted.device)
+            lists = top_k(cosine, rows, k, device=fitted.device)
         table = recommendations_table(lists, fitted.train.item_ids, fitted.train.item_ids)
         return table.rename_columns(["item_id", "similar_item_id", "score", "rank"])
 

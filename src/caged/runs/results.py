@@ -2,8 +2,8 @@
 
     results/<dataset>/<protocol>/<method>[-<variant>]/seed<k>.json
 
-A record is written when a run starts (status `running`) and again when it ends, so failed and lost runs are listed
-too. Tables and figures read these files only.
+A result is written when a run starts (status `running`) and again when it ends, so failed and lost runs are listed
+too. Tables and figures read these files only. (`--record` writes them, so users know them as records.)
 """
 
 from __future__ import annotations
@@ -15,34 +15,45 @@ import os
 import re
 import tarfile
 import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from caged.errors import ConfigError, RunError
 from caged.files import make_parent, replacing, write_bytes, write_json
 
-MAX_RECORD_BYTES = 4 << 20  # a record is a few kilobytes; anything near this is no record
+MOST_BYTES = 4 << 20  # a result is a few kilobytes; anything near this is none
 MACHINE_KEYS = ("data_path", "record")  # of run.json: where things lie on this machine
 ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.~:/*?\]-])/(?=[^\s/])(?:[^\s/'"]+/)*""")
 
 
-def record_path(root: Path, run: dict[str, Any], variant: str | None) -> Path:
-    """Where the record of a run lives."""
-    if variant is not None and not re.fullmatch(r"[A-Za-z0-9._-]+", variant):
-        raise ConfigError(f"variant '{variant}' must consist of letters, digits, '.', '_' and '-'; choose another name")
-    spec = run["spec"]
-    method = f"{spec['method']}-{variant}" if variant else str(spec["method"])
-    return root.joinpath(run["dataset"]["name"], spec["protocol"], method, f"seed{spec['seed']}.json")
+@dataclass(frozen=True)
+class ResultPlace:
+    """Where the result of a run goes, and under which name."""
+
+    root: Path
+    variant: str | None = None
+
+    def path(self, dataset: str, spec: Mapping[str, Any]) -> Path:
+        """The file for a run of this specification (as JSON)."""
+        if self.variant is not None and not re.fullmatch(r"[A-Za-z0-9._-]+", self.variant):
+            raise ConfigError(
+                f"variant '{self.variant}' must consist of letters, digits, '.', '_' and '-'; choose another name"
+            )
+        method = f"{spec['method']}-{self.variant}" if self.variant else str(spec["method"])
+        return self.root.joinpath(dataset, spec["protocol"], method, f"seed{spec['seed']}.json")
+
+    def checked_path(self, dataset: str, spec: Mapping[str, Any]) -> Path:
+        """The same; refused where it could not be written, without creating anything."""
+        path = self.path(dataset, spec)
+        existing = next(parent for parent in path.parents if parent.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK):
+            raise RunError(f"cannot write records below {existing}; choose a --record folder that you may write to")
+        return path
 
 
-def check_place(path: Path) -> None:
-    """Refuse a record that could not be written, without creating anything."""
-    existing = next(parent for parent in path.parents if parent.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise RunError(f"cannot write records below {existing}; choose a --record folder that you may write to")
-
-
-def write_record(path: Path, run: dict[str, Any], metrics: dict[str, Any] | None) -> None:
+def write_result(path: Path, run: Mapping[str, Any], metrics: dict[str, Any] | None) -> None:
     """What `run.json` and `metrics.json` hold, less paths of this machine."""
     public = {key: shareable(value) for key, value in run.items() if key not in MACHINE_KEYS}
     make_parent(path)
@@ -65,47 +76,47 @@ def shareable(value: Any) -> Any:
 
 
 def pack(root: Path, archive: Path) -> int:
-    """All records below `root` as one .tar.gz; returns their number. Equal records give equal bytes."""
+    """All results below `root` as one .tar.gz; returns their number. Equal results give equal bytes."""
     if not root.is_dir():
         raise RunError(f"results folder {root} does not exist; give the folder that --record wrote to")
     files = sorted(root.rglob("*.json"))
     if not files:
         raise RunError(f"{root} holds no records (*.json); train with --record {root} first")
-    records = {file.relative_to(root).as_posix(): _read_record(file) for file in files}
+    results = {file.relative_to(root).as_posix(): _read_result(file) for file in files}
     with (
         replacing(archive) as temporary,
         temporary.open("wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as compressed,  # no name, no date: equal bytes
         tarfile.open(fileobj=compressed, mode="w") as tar,
     ):
-        for name, content in records.items():
+        for name, content in results.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-    return len(records)
+    return len(results)
 
 
 def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
-    """Place the records of an archive below `root`; returns their number. Nothing is written if any of them is bad."""
-    records = _read_archive(archive)
-    present = [name for name, content in records.items() if _differs(root / name, content)]
+    """Place the results of an archive below `root`; returns their number. Nothing is written if any of them is bad."""
+    results = _read_archive(archive)
+    present = [name for name, content in results.items() if _differs(root / name, content)]
     if present and not overwrite:
         raise RunError(
             f"{len(present)} records exist already with other content, e.g. {root / present[0]}; "
             "use --overwrite to replace them"
         )
-    for name, content in records.items():
+    for name, content in results.items():
         target = root / name
         make_parent(target)
         write_bytes(target, content)
-    return len(records)
+    return len(results)
 
 
 def _differs(path: Path, content: bytes) -> bool:
     return path.exists() and _read_bytes(path) != content
 
 
-def _read_record(path: Path) -> bytes:
+def _read_result(path: Path) -> bytes:
     content = _read_bytes(path)
     _check_json(content, str(path))
     return content
@@ -119,24 +130,24 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _read_archive(archive: Path) -> dict[str, bytes]:
-    records = {}
+    results = {}
     try:
         content = gzip.decompress(archive.read_bytes())  # as a whole: only so is a cut-off end noticed
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for member in tar:
-                records[member.name] = _read_member(archive, tar, member)
+                results[member.name] = _read_member(archive, tar, member)
     except FileNotFoundError as error:
         raise RunError(f"archive {archive} does not exist; give a file made by caged results pack") from error
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise RunError(f"{archive} is not a readable .tar.gz ({error}); pack and copy it again") from error
-    return records
+    return results
 
 
 def _read_member(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """The content of one record, refusing whatever could land outside the folder or is no record."""
+    """The content of one result, refusing whatever could land outside the folder or is none."""
     path = PurePosixPath(member.name)
     outside = path.is_absolute() or ".." in path.parts
-    if not member.isfile() or outside or path.suffix != ".json" or member.size > MAX_RECORD_BYTES:
+    if not member.isfile() or outside or path.suffix != ".json" or member.size > MOST_BYTES:
         raise RunError(f"{archive} holds '{member.name}', which is no record; only relative *.json files are allowed")
     handle = tar.extractfile(member)
     assert handle is not None  # a regular file always has content

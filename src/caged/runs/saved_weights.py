@@ -56,8 +56,8 @@ class WeightsWatch:
             raise RunError(f"cannot create {self.folder}: {error.strerror}; choose another --out") from error
         self._save(BEFORE, degree_weights(graph), 0)
 
-    def epoch(self, record: dict[str, Any]) -> None:
-        update = record.get("diagnostics", {}).get("update", 0)
+    def epoch(self, line: dict[str, Any]) -> None:
+        update = line.get("diagnostics", {}).get("update", 0)
         if update and update & (update - 1) == 0:
             self._save(f"update-{update}", self.method.weights, update)  # type: ignore[attr-defined]
 

@@ -1,6 +1,6 @@
 """The training loop, early stopping and checkpoints."""
 
-from caged.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from caged.training.checkpoint import Checkpoint, StoredCheckpoint, load_checkpoint, save_checkpoint
 from caged.training.loop import Interrupted, Loop, Observer, Progress, TrainConfig
 from caged.training.stopping import EarlyStopping
 
@@ -11,6 +11,7 @@ __all__ = [
     "Loop",
     "Observer",
     "Progress",
+    "StoredCheckpoint",
     "TrainConfig",
     "load_checkpoint",
     "save_checkpoint",

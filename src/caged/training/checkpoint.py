@@ -24,8 +24,30 @@ MANIFEST = "checkpoint.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
+    """What is saved."""
+
     tensors: dict[str, Tensor]
     meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint:
+    """What was saved; its manifest is read, its tensors are read when they are asked for."""
+
+    meta: dict[str, Any]
+    file: Path
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.meta["finished"])
+
+    @property
+    def epochs(self) -> int:
+        """How many of them an unfinished training has behind it."""
+        return int(self.meta["progress"]["epochs_in_total"])
+
+    def tensors(self) -> dict[str, Tensor]:
+        return load_tensors(self.file)
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -62,7 +84,7 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint) -> None:
         (folder / leftover).unlink(missing_ok=True)
 
 
-def load_checkpoint(folder: Path) -> Checkpoint | None:
+def load_checkpoint(folder: Path) -> StoredCheckpoint | None:
     """The last complete checkpoint, or None where there is none yet."""
     manifest = folder / MANIFEST
     if not manifest.exists():
@@ -70,7 +92,7 @@ def load_checkpoint(folder: Path) -> Checkpoint | None:
     meta = read_json(manifest)
     if not isinstance(meta, dict) or not _needed(finished=bool(meta.get("finished"))) <= meta.keys():
         raise RunError(f"{manifest} is not what caged writes there; restore it, or train again")
-    return Checkpoint(load_tensors(folder / meta.pop("tensors")), meta)
+    return StoredCheckpoint(meta, folder / meta.pop("tensors"))
 
 
 def _needed(*, finished: bool) -> set[str]:

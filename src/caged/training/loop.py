@@ -23,7 +23,7 @@ from caged.models.contract import EpochContext, Method, Metrics, Scorer, Stage, 
 from caged.optimiser import adam
 from caged.seeding import Generators
 from caged.training import checkpoint as files
-from caged.training.checkpoint import Checkpoint
+from caged.training.checkpoint import Checkpoint, StoredCheckpoint
 from caged.training.step import Steps, make_steps
 from caged.training.stopping import EarlyStopping
 
@@ -92,7 +92,7 @@ class TrainConfig:
 class Observer(Protocol):
     """Whoever watches: progress on a terminal, the history file, a test."""
 
-    def epoch(self, record: dict[str, Any]) -> None:
+    def epoch(self, line: dict[str, Any], /) -> None:
         """One finished epoch, as it goes into the history."""
 
 
@@ -125,8 +125,8 @@ class Loop:
     observers: tuple[Observer, ...] = ()
     stop_requested: Callable[[], bool] = lambda: False
 
-    def run(self) -> Progress:
-        """Train from scratch or from the checkpoint in `folder`; on return the method holds its best state."""
+    def run(self, stored: StoredCheckpoint | None = None) -> Progress:
+        """Train from scratch or from what was stored in `folder`; on return the method holds its best state."""
         self.method.prepare(self.graph, self.generators)
         stages = self.method.stages()
         self.progress = Progress(stopping=EarlyStopping(self.config.patience))
@@ -134,7 +134,8 @@ class Loop:
         self.optimizer: torch.optim.Optimizer | None = None
         if not stages:
             self.method.fit_closed_form()
-        self._resume(stages)
+        if stored is not None:
+            self._resume(stored, stages)
         self._last_checkpoint = time.monotonic()
         while self.progress.stage < len(stages):
             self._run_stage(stages[self.progress.stage])
@@ -151,9 +152,9 @@ class Loop:
         while self.progress.epoch < last_epoch and not self.progress.stopping.exhausted:
             self.progress.epoch += 1
             self.progress.epochs_in_total += 1
-            record = self._run_epoch(stage, sampler, steps, last_epoch)
+            line = self._run_epoch(stage, sampler, steps, last_epoch)
             for observer in self.observers:
-                observer.epoch(record)
+                observer.epoch(line)
             self._checkpoint()
 
     def _run_epoch(self, stage: Stage, sampler: Sampler, steps: Steps, last_epoch: int) -> dict[str, Any]:
@@ -252,19 +253,17 @@ class Loop:
         meta = {"finished": False, "progress": _progress_to_json(self.progress), "scalars": current.scalars}
         files.save_checkpoint(folder, f"state-{self.progress.epochs_in_total}", Checkpoint(tensors, meta))
 
-    def _resume(self, stages: tuple[Stage, ...]) -> None:
-        stored = files.load_checkpoint(self.folder) if self.folder is not None else None
-        if stored is None or stored.meta["finished"]:
-            return
+    def _resume(self, stored: StoredCheckpoint, stages: tuple[Stage, ...]) -> None:
+        tensors = stored.tensors()
         self.progress = _progress_from_json(stored.meta["progress"])
-        self.method.load_state(State(files.unprefixed("method", stored.tensors), stored.meta["scalars"]))
-        best = files.unprefixed("best", stored.tensors)
+        self.method.load_state(State(files.unprefixed("method", tensors), stored.meta["scalars"]))
+        best = files.unprefixed("best", tensors)
         if self.progress.best_scalars is not None:
             on_device = {name: value.to(self.graph.device) for name, value in best.items()}
             self.best = State(on_device, self.progress.best_scalars)
         optimizer = self._ensure_optimizer(stages[self.progress.stage])
-        files.load_optimizer_state(optimizer, files.unprefixed("optimizer", stored.tensors))
-        self.generators.load_state(files.unprefixed("generators", stored.tensors))
+        files.load_optimizer_state(optimizer, files.unprefixed("optimizer", tensors))
+        self.generators.load_state(files.unprefixed("generators", tensors))
 
 
 class _Clock:

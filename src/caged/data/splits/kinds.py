@@ -19,6 +19,7 @@ import numpy as np
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.popularity import gini
+from caged.data.seen import Seen
 from caged.data.splits.draws import draw_intervened, ranks_within
 from caged.errors import DataError, unknown
 from caged.seeding import numpy_generator
@@ -77,6 +78,10 @@ class Split:
 
     def development(self) -> Development:
         return Development(self.train, self.valid)
+
+    def seen_before(self, evaluated: Interactions) -> Seen:
+        """What users had before a part is evaluated: train, and valid unless that is the part."""
+        return Seen(self.train, None if evaluated is self.valid else self.valid)
 
 
 def split(data: Interactions, *, seed: int = 1) -> Split:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import DEFAULT_COLUMNS
-from caged.data.splits.kinds import Split
-from caged.errors import ConfigError, DataError, unknown
-from caged.evaluation.evaluate import Evaluation
+from caged.data.seen import Seen
+from caged.errors import ConfigError
 from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
 from caged.evaluation.intervals import intervals
 from caged.evaluation.keys import MetricKey, list_width, metric_keys
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.measure import Missing, Report, measure
+from caged.evaluation.outcome import Evaluation, Measured
 from caged.evaluation.parallel import meanwhile
 from caged.evaluation.reference import Reference
-from caged.evaluation.tables import per_user_table, sums_table
+from caged.products.audit.evidence import Evidence, checked, said_by_name
 from caged.products.audit.examples import examples_of
 from caged.products.audit.inputs import AuditInputs, Log, read_inputs
 from caged.products.audit.notes import notes_of
-from caged.products.audit.result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
+from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser, Exposure
 
 __all__ = [
     "AuditResult",
@@ -65,7 +65,7 @@ def audit_lists(
     what a user with relevant items and no list means: accuracy 0, or `skip`. `columns` names the columns of files and
     frames, `min_rating` leaves out interactions of the logs that were rated lower.
     """
-    _checked(evidence)
+    evidence = checked(evidence)
     keys = metric_keys(_distinct(ks))
     inputs = read_inputs(
         train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
@@ -87,12 +87,13 @@ def audit_lists(
                 lists, reference, metrics=[str(key) for key in keys], missing=missing, per_user_limit=PER_USER_LIMIT
             )
             fingerprints.result()  # each part keeps its own
+            measured = Measured(report, reference)
             seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
             counted = {**counts, **seen}
-            return _result(about, report, lists, reference, rests_on, counted, drop_seen=drop_seen, missing=missing)
+            return _result(about, measured, lists, rests_on, counted, drop_seen=drop_seen, missing=missing)
 
         result = against(inputs.test, evidence if inputs.test is not None else "none")
-        further = {other: against(part, _evidence_of(other)) for other, part in inputs.further.items()}
+        further = {other: against(part, said_by_name(other)) for other, part in inputs.further.items()}
     return replace(result, further=further)
 
 
@@ -104,7 +105,7 @@ def _collected(inputs: AuditInputs, scanned: Scan, width: int, drop_seen: bool) 
         train.user_ids,
         train.item_ids,
         width=width,
-        drop_seen=Reference(train, inputs.valid).were_seen if drop_seen else None,
+        drop_seen=Seen(train, inputs.valid).holds if drop_seen else None,
     )
     return lists, {
         **counts,
@@ -118,10 +119,8 @@ def _collected(inputs: AuditInputs, scanned: Scan, width: int, drop_seen: bool) 
 
 def audit_evaluation(
     evaluation: Evaluation,
-    parts: Split,
     *,
-    relevant: Interactions | None = None,
-    further: Mapping[str, tuple[Evaluation, Interactions]] | None = None,
+    further: Mapping[str, tuple[Evaluation, Evidence]] | None = None,
     evidence: Evidence = "natural",
     titles: Mapping[str, str] | None = None,
     name: str,
@@ -130,20 +129,16 @@ def audit_evaluation(
 ) -> AuditResult:
     """The same from the evaluation of one of our own models, whose lists have row numbers already.
 
-    `relevant` is the part that was evaluated, by default the test part; `further` are evaluations against other tests.
-    The metrics are those of the evaluation; it made lists for the users with a relevant item only.
+    `further` are evaluations against other tests, and what those rest on. The metrics are those of the evaluation; it
+    made lists for the users with a relevant item only.
     """
-    evaluated = parts.test if relevant is None else relevant
-    if evaluated is None:
-        raise DataError("this split has no test part, so there is nothing to audit; name the part that was evaluated")
     about = _About(name, command, protocol, titles or {})
-    valid = None if evaluated is parts.valid else parts.valid
 
-    def audited(other: Evaluation, part: Interactions, rests_on: Evidence) -> AuditResult:
-        return _result(about, other.report, other.lists, Reference(parts.train, valid, part), rests_on, {})
+    def audited(one: Evaluation, rests_on: Evidence) -> AuditResult:
+        return _result(about, one, one.lists, rests_on, {})
 
-    others = {other: audited(*pair, _evidence_of(other)) for other, pair in (further or {}).items()}
-    return replace(audited(evaluation, evaluated, _checked(evidence)), further=others)
+    others = {other: audited(*pair) for other, pair in (further or {}).items()}
+    return replace(audited(evaluation, evidence), further=others)
 
 
 @dataclass(frozen=True)
@@ -158,15 +153,15 @@ class _About:
 
 def _result(
     about: _About,
-    report: Report,
+    measured: Measured,
     lists: Lists | PackedLists,
-    reference: Reference,
     evidence: Evidence,
     counts: Mapping[str, int],
     *,
     drop_seen: bool = False,
     missing: Missing = "zero",
 ) -> AuditResult:
+    report, reference = measured.report, measured.reference
     train, groups = reference.train, reference.item_groups
     ks = tuple(dict.fromkeys(MetricKey.parse(key).k for key in report.metrics))
     named = {"train": train, "valid": reference.valid, "test": reference.relevant}
@@ -189,11 +184,11 @@ def _result(
             shown=report.exposures,
         ),
         examples=examples_of(lists, reference, max(ks), about.titles),
-        per_user=per_user_table(report, train.user_ids) if report.per_user else None,
+        per_user=measured.per_user if report.per_user else None,
         fingerprints={part: pairs.fingerprint for part, pairs in named.items() if pairs is not None},
         protocol=about.protocol,
         command=about.command,
-        sums=sums_table(report, train.user_ids) if report.sums else None,
+        sums=measured.sums if report.sums else None,
         bucket_mass=tuple(int(mass) for mass in groups.bucket_mass),
         titles=about.titles,
     )
@@ -225,17 +220,3 @@ def _sizes(reference: Reference) -> dict[str, int]:
         **({"valid_interactions": len(reference.valid)} if reference.valid is not None else {}),
         **({"test_interactions": len(reference.relevant)} if reference.relevant is not None else {}),
     }
-
-
-CLAIMS = [kind for kind in get_args(Evidence) if kind != "none"]  # what somebody may say of a test
-
-
-def _checked(evidence: str) -> Evidence:
-    if evidence not in CLAIMS:
-        raise ConfigError(unknown("evidence", evidence, CLAIMS))
-    return evidence  # type: ignore[return-value]
-
-
-def _evidence_of(test: str) -> Evidence:
-    """A further test called after a kind of evidence is of that kind."""
-    return _checked(test) if test in CLAIMS else "natural"

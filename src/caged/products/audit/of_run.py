@@ -1,27 +1,19 @@
-"""The audit of one of our own runs, and what its tests rest on."""
+"""The audit of one of our own runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import get_args
 
-from caged.data.interactions import Interactions
-from caged.evaluation.evaluate import Evaluation
+from caged.evaluation.outcome import Evaluation
+from caged.products.audit.evidence import Evidence, of_part
 from caged.products.audit.of_lists import audit_evaluation
-from caged.products.audit.result import AuditResult, Evidence
-from caged.runs.explain import titles_of
+from caged.products.audit.result import AuditResult
+from caged.runs.folder import RunFolder
 from caged.runs.loading import Loaded
-from caged.runs.spec import ExperimentSpec
-
-# Tests of known datasets that are not natural traffic.
-_KNOWN: dict[tuple[str, str], Evidence] = {("coat", "test"): "random", ("yelp2018-ood", "test_ood"): "intervened"}
 
 
 def audit_run(
-    folder: Path,
-    spec: ExperimentSpec,
+    folder: RunFolder,
     data: Loaded,
     evaluation: Evaluation,
     *,
@@ -30,28 +22,17 @@ def audit_run(
     command: str = "",
 ) -> AuditResult:
     """From the evaluation of the run in `folder` on `part`; `further` are evaluations on tests of the dataset."""
-    named: dict[str, Interactions] = {**data.split.parts, **data.extra_tests}
-    result = audit_evaluation(
+    name = data.facts["name"]
+
+    def rests_on(test: str) -> Evidence:
+        return of_part(test, dataset=name, split=data.split.kind)
+
+    return audit_evaluation(
         evaluation,
-        data.split,
-        relevant=named[part],
-        further={name: (other, named[name]) for name, other in (further or {}).items()},
-        evidence=evidence_of(data, part),
-        titles={str(item): title for item, title in titles_of(folder).items()},
-        name=f"{spec.method} on {data.described['name']}",
-        protocol=spec.protocol,
+        evidence=rests_on(part),
+        further={test: (other, rests_on(test)) for test, other in (further or {}).items()},
+        titles={str(item): title for item, title in folder.titles().items()},
+        name=f"{folder.spec.method} on {name}",
+        protocol=folder.spec.protocol,
         command=command,
     )
-    others = {name: replace(other, evidence=evidence_of(data, name)) for name, other in result.further.items()}
-    return replace(result, further=others)
-
-
-def evidence_of(data: Loaded, part: str) -> Evidence:
-    """What a part rests on: known of the dataset, made by the split, or said by the name of the part."""
-    known = _KNOWN.get((str(data.described["name"]), part))
-    if known is not None:
-        return known
-    if part == "test" and data.split.kind == "intervened":
-        return "intervened"
-    kinds: tuple[Evidence, ...] = get_args(Evidence)
-    return next((kind for kind in kinds if kind in part), "natural")

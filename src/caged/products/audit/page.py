@@ -25,8 +25,9 @@ from caged.page.html import (
 from caged.page.numbers import decimal, number, percent
 from caged.products.audit import charts as figures
 from caged.products.audit.charts import has_test, interval_text, main_k
+from caged.products.audit.evidence import TEXTS
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
-from caged.products.audit.verdict import EVIDENCE, evidence_text, verdict
+from caged.products.audit.verdict import evidence_text, verdict
 from caged.runs.environment import versions
 
 _TILES = (
@@ -72,9 +73,7 @@ def _subtitle(audit: AuditResult) -> str:
 
 
 def _notice(audit: AuditResult) -> str:
-    return (
-        f"What the accuracy rests on: {audit.evidence}. {evidence_text(audit)}" if has_test(audit) else EVIDENCE["none"]
-    )
+    return f"What the accuracy rests on: {audit.evidence}. {evidence_text(audit)}" if has_test(audit) else TEXTS["none"]
 
 
 def _sections(audit: AuditResult) -> list[Section | None]:
@@ -145,7 +144,7 @@ def _several_tests(audit: AuditResult) -> Section | None:
     if not audit.further:
         return None
     tests = {_MAIN_TEST: audit, **audit.further}
-    words = [f"{name} ({test.evidence}): {EVIDENCE[test.evidence]}" for name, test in tests.items()]
+    words = [f"{name} ({test.evidence}): {TEXTS[test.evidence]}" for name, test in tests.items()]
     return Section(
         "The same lists before several tests",
         ["What is measured depends on what the test rests on."],

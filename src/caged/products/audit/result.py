@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from caged.data.ids import Array, IdMap
 from caged.evaluation.intervals import Interval
-
-Evidence = Literal["none", "natural", "intervened", "random", "oracle"]
+from caged.products.audit.evidence import Evidence
 
 
 class Exposure(NamedTuple):

@@ -14,22 +14,12 @@ from caged.page.definitions import meaning
 from caged.page.html import Finding
 from caged.page.numbers import percent
 from caged.products.audit.charts import has_test, main_k
+from caged.products.audit.evidence import CAUTIONS, TEXTS
 from caged.products.audit.result import AuditResult
 
 NOTEWORTHY_SHARE = 0.02  # of the list places: two in a hundred
 NOTEWORTHY_LIFT = 0.10  # a list that is 10% more popular than the history
 NOTEWORTHY_RATIO = 0.80  # a recall below four fifths of the other one
-
-EVIDENCE = {
-    "none": "No test part was given: this page describes the lists, it cannot say how good they are.",
-    "natural": "The test is natural traffic: people could only choose from what some system showed them, so a list "
-    "that repeats popularity is rewarded for it, and accuracy measured here may partly be an echo.",
-    "intervened": "The test was balanced by popularity, so that every item counts about equally often: the head start "
-    "of popular items is taken away, but the pairs still come from natural traffic.",
-    "random": "The test comes from items shown at random: what people chose there does not depend on what a system "
-    "likes to show.",
-    "oracle": "The test is drawn from people's true taste, which only a simulation knows.",
-}
 
 
 class Range(NamedTuple):
@@ -59,7 +49,7 @@ def verdict(audit: AuditResult) -> list[Finding]:
 
 
 def evidence_text(audit: AuditResult) -> str:
-    return EVIDENCE[audit.evidence if has_test(audit) else "none"]
+    return TEXTS[audit.evidence if has_test(audit) else "none"]
 
 
 def range_of(audit: AuditResult, key: str) -> Range | None:
@@ -162,18 +152,9 @@ def _about_worth(audit: AuditResult) -> Finding:
         lead = "Whether niche wishes are met as often as popular ones is not clear from so few users"
     text = (
         f"of the popular items that people wanted in the test the lists find {popular.written()}, of the niche ones "
-        f"{niche.written()}; {_CAUTION[audit.evidence]}."
+        f"{niche.written()}; {CAUTIONS[audit.evidence]}."
     )
     return Finding(lead, text, measured)
-
-
-_CAUTION = {
-    "none": "what the test rests on was not said",
-    "natural": "the test is natural traffic, which favours lists that repeat popularity",
-    "intervened": "the test is balanced by popularity, so popular items have no head start in it",
-    "random": "the test comes from items shown at random, so it does not repeat what was shown before",
-    "oracle": "the test is the simulated truth",
-}
 
 
 def _side(found: Range, reference: float, noteworthy: float) -> int:

@@ -17,10 +17,11 @@ from caged.page.html import templates_are_there
 from caged.page.numbers import UNDEFINED, number
 from caged.page.text_table import plain_lines
 from caged.products.audit.charts import has_test, interval_text
+from caged.products.audit.evidence import Evidence
 from caged.products.audit.folder import write_audit
 from caged.products.audit.of_lists import audit_lists
 from caged.products.audit.page import audit_html
-from caged.products.audit.result import AuditResult, Evidence
+from caged.products.audit.result import AuditResult
 from caged.products.audit.verdict import evidence_text, verdict
 
 REPORT = "report.html"

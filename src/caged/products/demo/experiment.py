@@ -25,6 +25,7 @@ from caged.data.market import (
     true_preference_at_k,
 )
 from caged.data.popularity import BUCKETS, ItemGroups, gini
+from caged.data.seen import Seen
 from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
@@ -106,11 +107,11 @@ def run_demo(
     for name in methods:
         row, natural, oracle = _judge(name, market, train, valid, groups, seed, device)
         recalls[name] = oracle.report.per_user[f"recall@{K}"]
-        audited(name, _audit(name, market, train, valid, natural, oracle))
+        audited(name, _audit(name, natural, oracle))
         rows.append(row)
         say(f"{name} trained and judged in {row.seconds:.0f} s")
     everyone = np.arange(train.user_count)
-    seen = np.sort(np.concatenate([train.keys, valid.keys]))
+    seen = Seen(train, valid).keys
     return Demo(
         market=market.summary(),
         rows=rows,
@@ -170,12 +171,8 @@ def _judge(
     return row, natural, oracle
 
 
-def _audit(
-    name: str, market: Market, train: Interactions, valid: Interactions, natural: Evaluation, oracle: Evaluation
-) -> AuditResult:
-    parts = Split(train, valid, market.interactions("test_natural"), kind="demo")
-    further = {"oracle": (oracle, market.interactions("test_oracle"))}
-    return audit_evaluation(natural, parts, further=further, name=f"{name} in the simulated shop")
+def _audit(name: str, natural: Evaluation, oracle: Evaluation) -> AuditResult:
+    return audit_evaluation(natural, further={"oracle": (oracle, "oracle")}, name=f"{name} in the simulated shop")
 
 
 def _differences(recalls: dict[str, Array]) -> list[Difference]:
@@ -195,8 +192,8 @@ def _differences(recalls: dict[str, Array]) -> list[Difference]:
 class _BestEpoch:
     best: int | None = None
 
-    def epoch(self, record: dict[str, Any]) -> None:
-        self.best = record["best_epoch"]
+    def epoch(self, line: dict[str, Any]) -> None:
+        self.best = line["best_epoch"]
 
 
 def _shares(counts: Array, groups: ItemGroups) -> list[float]:

@@ -1,0 +1,201 @@
+"""The folder of a run, and what its `run.json` says.
+
+run.json               specification, versions, hardware, fingerprints, timings, status
+history.jsonl          a line per epoch
+metrics.json           protocol and metrics of the test part
+per_user.parquet       the same per user
+sums.parquet           what each user adds to the pooled metrics
+recommendations.parquet  user_id, item_id, score, rank
+checkpoint/            see `training.checkpoint` and `runs.artefact`
+weights/               only where asked for, see `runs.saved_weights`
+init.safetensors       only with --init, see `runs.initial`
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from caged.data.source import ITEM_TABLE, item_titles
+from caged.errors import CagedError, RunError, memory_error
+from caged.files import make_output_folder, read_json, remove_leftovers, replacing, write_json
+from caged.runs.loading import DatasetFacts, Loaded, load_data
+from caged.runs.results import write_result
+from caged.runs.spec import ExperimentSpec
+from caged.training import Interrupted
+
+FORMAT = 1  # of run.json
+RUN, METRICS = "run.json", "metrics.json"
+PER_USER, SUMS, RECOMMENDATIONS = "per_user.parquet", "sums.parquet", "recommendations.parquet"
+NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")
+WHERE_PRESENT = ("save_weights", "init", "training", "error", "ended")  # left out of run.json where there is nothing
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@dataclass(kw_only=True)
+class Run:
+    """What `run.json` holds, in its order. It changes while the run goes on."""
+
+    status: Literal["running", "interrupted", "failed", "finished"] = "running"
+    command: str = ""
+    spec: dict[str, Any]  # as JSON: a run can be listed and compared where its method is not installed
+    dataset: DatasetFacts
+    versions: dict[str, str] = field(default_factory=dict)
+    hardware: dict[str, Any]
+    threads: int
+    started: str = field(default_factory=now)
+    resumed: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    data_path: str | None = None  # where a resumed run finds its data; None: by the name of the dataset
+    record: str | None = None  # the file below --record that lists this run
+    save_weights: bool = False
+    init: dict[str, Any] | None = None
+    training: dict[str, Any] | None = None
+    error: str | None = None
+    ended: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        nothing = {key for key in WHERE_PRESENT if getattr(self, key) in (None, False)}
+        return {"format": FORMAT, **{key: value for key, value in vars(self).items() if key not in nothing}}
+
+    @classmethod
+    def from_json(cls, values: Any, where: Path) -> Run:
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            raise RunError(f"{where} has another format than {FORMAT}; use the version that wrote it")
+        missing = [key for key in NEEDED if key not in values]
+        if missing:
+            raise RunError(f"{where} lacks '{missing[0]}'; restore the file, or start a new run")
+        return cls(**{known.name: values[known.name] for known in fields(cls) if known.name in values})
+
+    @contextmanager
+    def status_kept(self) -> Iterator[None]:
+        """Whatever ends the work inside, the status and the time it took are right afterwards."""
+        begun = time.perf_counter()
+        spent_before = self.seconds.get("total", 0.0)
+        try:
+            yield
+        except (Interrupted, KeyboardInterrupt):
+            self.status = "interrupted"
+            raise
+        except CagedError as error:
+            self.status, self.error = "failed", str(error)
+            raise
+        except Exception as error:
+            told = memory_error(error)
+            self.status, self.error = "failed", str(told) if told else f"{type(error).__name__}: {error}"
+            if told:
+                raise told from error
+            raise
+        else:
+            self.status = "finished"
+        finally:
+            self.seconds["total"] = spent_before + time.perf_counter() - begun
+            self.ended = now()
+
+
+@dataclass(eq=False)
+class RunFolder:
+    """A run on disk. `run.json` is read once, by `read`, and written by `store`."""
+
+    path: Path
+    run: Run
+    metrics: dict[str, Any] | None = None  # what metrics.json holds, once the run was evaluated
+
+    @classmethod
+    def read(cls, path: Path) -> RunFolder:
+        if not cls.is_one(path):
+            raise RunError(f"{path} is not a run folder (it has no {RUN}); give a folder that caged train wrote")
+        return cls(path, Run.from_json(read_json(path / RUN), path / RUN))
+
+    @classmethod
+    def create(cls, path: Path, run: Run) -> RunFolder:
+        return cls(make_output_folder(path), run)
+
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        return (path / RUN).exists()
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def history(self) -> Path:
+        return self.path / "history.jsonl"
+
+    @cached_property
+    def spec(self) -> ExperimentSpec:
+        try:
+            return ExperimentSpec.from_json(self.run.spec)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RunError(
+                f"the specification in {self.path / RUN} is incomplete ({error}); restore the file, or start a new run"
+            ) from error
+
+    def load_data(self, if_changed: str) -> Loaded:
+        """The very data of the run, checked by fingerprint; `if_changed` says what to do about other data."""
+        data = load_data(self.spec, self.run.data_path)
+        if data.split.fingerprint != self.run.dataset["split_fingerprint"]:
+            raise RunError(f"the data of {self.path} changed since {if_changed}")
+        return data
+
+    def titles(self) -> dict[Any, str]:
+        """Titles of items by item id, as far as the dataset or an item table beside its parts has any."""
+        table = self._item_table()
+        if table is None or not {"item_id", "title"} <= set(table.column_names):
+            return {}
+        return dict(zip(table["item_id"].to_pylist(), table["title"].to_pylist(), strict=True))
+
+    def _item_table(self) -> pa.Table | None:
+        """A courtesy, so no reason to fail."""
+        try:
+            if self.run.data_path is None:
+                return item_titles(self.run.dataset["name"])
+            return pq.read_table(Path(self.run.data_path) / ITEM_TABLE)
+        except (CagedError, KeyError, pa.ArrowInvalid, OSError):
+            return None
+
+    # ---------------------------------------------------------------- writing
+
+    def store(self) -> None:
+        """Write `run.json` and the file below --record."""
+        # The result first: killed in between, the run is not finished yet and a resume writes both again.
+        if self.run.record:
+            write_result(Path(self.run.record), self.run.to_json(), self.metrics)
+        write_json(self.path / RUN, self.run.to_json())
+
+    @contextmanager
+    def kept_true(self) -> Iterator[None]:
+        """`run.json` says how the work inside goes, from before it begins until after it ended."""
+        self.store()
+        try:
+            with self.run.status_kept():
+                yield
+        finally:
+            self.store()
+
+    def write_evaluation(self, tables: Mapping[str, pa.Table], metrics: dict[str, Any]) -> None:
+        """The tables by file name, each with its protocol, and `metrics.json`."""
+        self.metrics = metrics
+        for name, table in tables.items():
+            metadata = {**(table.schema.metadata or {}), "protocol": self.spec.protocol}
+            with replacing(self.path / name) as temporary, temporary.open("wb") as handle:
+                pq.write_table(table.replace_schema_metadata(metadata), handle, compression="zstd")
+        write_json(self.path / METRICS, metrics)
+
+    def remove_leftovers(self) -> None:
+        """What a killed process left behind."""
+        for place in (self.path, self.checkpoints):
+            remove_leftovers(place)
