@@ -28,6 +28,7 @@ from benchmarks.timing import Measurement, replayed
 from benchmarks.training_cases import adversarial_phase, augmentation, epoch, method_epoch, step
 from benchmarks.update_case import update
 from caged.data import Interactions, carve_validation
+from caged.data.seen import Seen
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import Ranker
 from caged.graph import BipartiteGraph, Sampler, Tables, degree_weights, propagate, uniform_layers
@@ -162,7 +163,7 @@ def evaluation(shape: str, width: int, setting: Setting) -> Prepared:
     """Top-20 lists of all users over the whole catalogue, training items masked."""
     log = log_of(shape)
     lists = _Lists(log.train, width, setting)
-    rank = Ranker(np.arange(log.train.user_count), K, masks=[log.train], device=setting.device)
+    rank = Ranker(np.arange(log.train.user_count), K, seen=Seen(log.train), device=setting.device)
     return lists.prepared(
         lambda: rank(lists.scorer),
         log.origin,

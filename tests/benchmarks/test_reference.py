@@ -8,6 +8,7 @@ import torch
 
 from benchmarks import reference
 from benchmarks.graphs import SHAPES, Shape, generated
+from caged.data.seen import Seen
 from caged.evaluation.topk import top_k
 from caged.graph import BipartiteGraph, Tables, degree_weights, propagate, uniform_layers
 from caged.models.caged.estimator import Network, elbo
@@ -36,7 +37,7 @@ def test_propagation_and_its_gradient_are_the_same():
 def test_lists_are_the_same():
     generator = torch.Generator().manual_seed(0)
     vectors = Tables(*(torch.randn(rows, 8, generator=generator) for rows in (80, 60)))
-    ours = top_k(DotScorer(vectors), np.arange(80), 5, masks=[LOG])
+    ours = top_k(DotScorer(vectors), np.arange(80), 5, seen=Seen(LOG))
     plain = reference.top_k(*(part.numpy() for part in vectors), SEEN, 5, block=7)
     np.testing.assert_array_equal(ours.items, plain)
 

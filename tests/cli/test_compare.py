@@ -13,7 +13,8 @@ import pytest
 from caged.evaluation.exposure import exposure_kl
 from caged.evaluation.keys import MetricKey
 from caged.evaluation.reference import Reference
-from caged.runs.execute import evaluate_part, load_data_of
+from caged.runs.execute import evaluate_part
+from caged.runs.folder import RunFolder
 from tests.cli.invoke import caged, contents, train
 
 POOLED = ("pooled_recall@20/niche", "pop_reo@20", "exposure_rate@20/popular", "pop_rsp@20", "delta_gap@20")
@@ -68,7 +69,8 @@ def test_pooled_intervals_are_those_of_common_draws(runs: Path) -> None:
 
     hits, relevant = {}, None
     for name in ("mostpop", "lightgcn"):
-        spec, data = load_data_of(runs / name)
+        folder = RunFolder.read(runs / name)
+        spec, data = folder.spec, folder.load_data("")
         method = load_artefact(runs / name, torch.device("cpu")).method
         report = evaluate_part(method, data.split, data.split.test, spec, torch.device("cpu")).report
         hits[name], relevant = report.sums["hits@20/niche"], report.sums["relevant/niche"]
@@ -87,7 +89,7 @@ def test_the_interval_of_exposure_kl_draws_the_same_users_on_both_sides(runs: Pa
     """Resampled by hand from the lists themselves."""
     shown = {}
     for name in ("mostpop", "lightgcn"):
-        _, data = load_data_of(runs / name)
+        data = RunFolder.read(runs / name).load_data("")
         reference = Reference(data.split.train, data.split.valid, data.split.test)
         recs = pq.read_table(runs / name / "recommendations.parquet")
         recs = recs.filter(pc.less_equal(recs["rank"], 20))

@@ -11,6 +11,7 @@ import pytest
 
 from caged.models.itemknn import ItemKNN
 from caged.runs.execute import resume
+from caged.runs.folder import RunFolder
 from tests.cli.invoke import caged, refused, refused_without_a_trace, tiny, train
 
 
@@ -68,7 +69,7 @@ def test_ctrl_c_in_a_closed_form_stops_and_can_be_resumed(
     assert "--resume" in outcome.err
     assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
     assert not (folder / "metrics.json").exists()
-    assert resume(folder).run["status"] == "finished"
+    assert resume(RunFolder.read(folder)).run.status == "finished"
 
 
 def test_the_epoch_that_is_named_belongs_to_the_last_stage(log_csv: Path, tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_a_damaged_end_of_the_history_is_cut_off(log_csv: Path, tmp_path: Path) 
     (folder / "run.json").write_text(json.dumps({**described, "status": "interrupted"}))
     (folder / "checkpoint" / "checkpoint.json").unlink()  # as if nothing had been saved yet
     (folder / "history.jsonl").write_bytes(b'{"epoch": 1, \xff\xfe')
-    assert resume(folder).run["status"] == "finished"
+    assert resume(RunFolder.read(folder)).run.status == "finished"
     assert [json.loads(line)["epoch"] for line in (folder / "history.jsonl").read_text().splitlines()] == [1, 2]
 
 

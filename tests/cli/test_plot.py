@@ -16,6 +16,7 @@ import caged as library
 from caged.graph import BipartiteGraph, degree_weights
 from caged.page.iip import BINS, densities, inverse_item_popularity
 from caged.runs.execute import resume, start
+from caged.runs.folder import RunFolder
 from caged.runs.saved_weights import load_saved_weights
 from caged.runs.spec import resolve
 from caged.training import Interrupted
@@ -68,8 +69,8 @@ def test_a_resumed_run_goes_on_saving(run: Path, log_csv: Path, tmp_path: Path) 
         start(spec, folder, save_weights=True, stop_requested=lambda: True)
     for _ in range(5):
         with pytest.raises(Interrupted):
-            resume(folder, stop_requested=lambda: True)
-    resume(folder)
+            resume(RunFolder.read(folder), stop_requested=lambda: True)
+    resume(RunFolder.read(folder))
     assert contents(folder / "weights") == contents(run / "weights")
 
 

@@ -103,7 +103,7 @@ def test_experiments_take_the_core_of_a_log_and_refuse_it_for_parts(
     core = read_log(log_csv, min_user_interactions=9, min_item_interactions=9)
     assert core.user_count < read_log(log_csv).user_count
     spec = resolve(str(log_csv), "mostpop", overrides=["data.k_core=9"], device="cpu", threads=1)
-    dataset = start(spec, tmp_path / "run").run["dataset"]
+    dataset = start(spec, tmp_path / "run").run.dataset
     assert (dataset["users"], dataset["items"]) == (core.user_count, core.item_count)
     assert sum(dataset["interactions"].values()) == len(core)
     for source, message in ((released, "is split already"), (log_csv, "leaves nothing")):

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from caged.data.seen import Seen
 from caged.errors import ConfigError, DataError, TrainingError
 from caged.evaluation import topk
 from caged.evaluation.topk import Ranker, check_k, top_k
@@ -53,7 +54,7 @@ def test_ties_masks_and_blocks_against_the_definition(seed, user_count, item_cou
     seen = {u: parts[0][u] | parts[1][u] for u in range(user_count)}
     masks = [interactions(part, user_count, item_count) for part in parts]
     for block in (None, 1, 2, user_count):
-        lists = top_k(scorer_of(scores), np.arange(user_count), k, masks=masks, block=block)
+        lists = top_k(scorer_of(scores), np.arange(user_count), k, seen=Seen(*masks), block=block)
         assert as_rows(lists) == expected_lists(scores, k, seen)
         assert lists.width == min(k, item_count)
         flat = lists.flat()
@@ -91,7 +92,7 @@ def test_scores_that_differ_beyond_float32_are_ordered_by_their_own_precision():
 def test_users_are_a_sorted_set_and_masks_follow_their_rows():
     scores = np.tile(np.array([5, 4, 3, 2], dtype=np.float32), (6, 1))
     mask = interactions({1: {0}, 4: {0, 1, 2, 3}, 5: {1}}, 6, 4)
-    lists = top_k(scorer_of(scores), np.array([5, 1, 5, 4]), 2, masks=[mask])
+    lists = top_k(scorer_of(scores), np.array([5, 1, 5, 4]), 2, seen=Seen(mask))
     assert lists.users.tolist() == [1, 4, 5]
     assert as_rows(lists) == [[1, 2], [], [0, 2]]
     assert lists.items[1].tolist() == [-1, -1]
@@ -132,17 +133,17 @@ def test_relabelling_users_permutes_lists():
 def test_a_scorer_that_returns_views_of_its_own_table_is_not_damaged():
     popularity = torch.tensor([1.0, 3.0, 2.0])
     mask = interactions({0: {1}, 1: {2}}, 2, 3)
-    lists = top_k(lambda users: popularity.expand(len(users), 3), np.arange(2), 2, masks=[mask])
+    lists = top_k(lambda users: popularity.expand(len(users), 3), np.arange(2), 2, seen=Seen(mask))
     assert as_rows(lists) == [[2, 0], [1, 0]]
     assert popularity.tolist() == [1.0, 3.0, 2.0]
     table = torch.tensor([[1.0, 3.0, 2.0], [1.0, 3.0, 2.0]])
-    top_k(lambda users: table[users[0] : users[-1] + 1], np.arange(2), 2, masks=[mask])
+    top_k(lambda users: table[users[0] : users[-1] + 1], np.arange(2), 2, seen=Seen(mask))
     assert table.tolist() == [[1.0, 3.0, 2.0]] * 2
 
 
 def test_a_ranker_can_be_used_again():
     mask = interactions({0: {1}}, 2, 3)
-    rank = Ranker(np.arange(2), 1, masks=[mask])
+    rank = Ranker(np.arange(2), 1, seen=Seen(mask))
     up, down = np.array([[1.0, 2, 3]] * 2), np.array([[2.0, 3, 1]] * 2)
     assert [as_rows(rank(scorer_of(table))) for table in (up, down, up)] == [
         [[2], [2]],
@@ -160,7 +161,7 @@ def test_blocks_hold_about_the_stated_amount_of_scores(monkeypatch):
         asked.append(users.tolist())
         return torch.zeros(len(users), 5)
 
-    top_k(scorer, np.arange(7), 2, masks=[interactions({}, 7, 5)])
+    top_k(scorer, np.arange(7), 2, seen=Seen(interactions({}, 7, 5)))
     assert asked == [[0, 1, 2], [3, 4, 5], [6]]
 
 
@@ -174,7 +175,7 @@ def test_long_rows_get_enough_users_per_block_within_a_share_of_the_free_memory(
         asked.append(len(rows))
         return torch.zeros(len(rows), 100)
 
-    top_k(scorer, np.arange(64), 2, masks=[interactions({}, 64, 100)])
+    top_k(scorer, np.arange(64), 2, seen=Seen(interactions({}, 64, 100)))
     assert max(asked) == users
     assert sum(asked) == 64
 
@@ -188,7 +189,7 @@ def test_ranking_by_groups_is_the_definition(seed, item_count, k, distinct):
     scores = rng.choice(levels, size=(4, item_count)).astype(np.float32)
     seen = {u: set(np.flatnonzero(rng.random(item_count) < 0.3).tolist()) for u in range(4)}
     with mock.patch.multiple(topk, GROUPED_FROM=1, GROUP_SIZE=4):
-        lists = top_k(scorer_of(scores), np.arange(4), k, masks=[interactions(seen, 4, item_count)])
+        lists = top_k(scorer_of(scores), np.arange(4), k, seen=Seen(interactions(seen, 4, item_count)))
     assert as_rows(lists) == expected_lists(scores, k, seen)
 
 
@@ -209,13 +210,13 @@ def test_nan_in_a_large_catalogue_is_found():
 def test_scores_in_any_memory_order_are_masked_right():
     table = torch.arange(12, dtype=torch.float32).view(4, 3)
     mask = interactions({0: {3}, 2: {0, 1}}, 3, 4)
-    lists = top_k(lambda users: (table * 1.0)[:, users].T, np.arange(3), 2, masks=[mask])
+    lists = top_k(lambda users: (table * 1.0)[:, users].T, np.arange(3), 2, seen=Seen(mask))
     assert as_rows(lists) == [[2, 1], [3, 2], [3, 2]]
 
 
 def test_gradients_are_not_tracked():
     weights = torch.ones(2, 3, requires_grad=True)
-    top_k(lambda users: weights[users] * 2, np.arange(2), 1, masks=[interactions({0: {0}}, 2, 3)])
+    top_k(lambda users: weights[users] * 2, np.arange(2), 1, seen=Seen(interactions({0: {0}}, 2, 3)))
     assert weights.grad is None
 
 
@@ -236,11 +237,11 @@ def test_wrong_requests_are_explained():
     with pytest.raises(DataError, match="user row -1"):
         top_k(scores, np.array([-1, 0]), 1)
     with pytest.raises(DataError, match=r"user row 5 .* 0\.\.1"):
-        top_k(scores, np.array([5]), 1, masks=[interactions({}, 2, 3)])
+        top_k(scores, np.array([5]), 1, seen=Seen(interactions({}, 2, 3)))
     with pytest.raises(DataError, match=r"shape \(2, 3\) for 2 users and 4 items"):
-        top_k(scores, np.arange(2), 1, masks=[interactions({}, 2, 4)])
-    with pytest.raises(DataError, match="3 and 4 items"):
-        top_k(scores, np.arange(2), 1, masks=[interactions({}, 2, 3), interactions({}, 2, 4)])
+        top_k(scores, np.arange(2), 1, seen=Seen(interactions({}, 2, 4)))
+    with pytest.raises(DataError, match="share their users and items"):
+        Seen(interactions({}, 2, 3), interactions({}, 2, 4))
 
 
 def test_check_k():
@@ -257,6 +258,6 @@ def test_the_device_does_not_change_lists():
     scores = torch.from_numpy(rng.choice([-0.0, 0.0, 1.0, 2.5, -INFINITY], size=(60, 500)).astype(np.float32))
     mask = interactions({u: set(rng.permutation(500)[:50].tolist()) for u in range(60)}, 60, 500)
     on_gpu = scores.cuda()
-    one = top_k(lambda users: scores[users], np.arange(60), 100, masks=[mask], block=7)
-    other = top_k(lambda users: on_gpu[users], np.arange(60), 100, masks=[mask], device="cuda")
+    one = top_k(lambda users: scores[users], np.arange(60), 100, seen=Seen(mask), block=7)
+    other = top_k(lambda users: on_gpu[users], np.arange(60), 100, seen=Seen(mask), device="cuda")
     np.testing.assert_array_equal(one.items, other.items)

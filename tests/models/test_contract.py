@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from caged.config import build, describe, to_dict
+from caged.data.seen import Seen
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.topk import top_k
@@ -47,7 +48,7 @@ class TestEveryMethod:
         scores = method.scorer()(torch.from_numpy(everyone))
         assert scores.shape == (log.user_count, log.item_count)
         assert torch.isfinite(scores).all()
-        lists = top_k(method.scorer(), everyone, 10, masks=[log])
+        lists = top_k(method.scorer(), everyone, 10, seen=Seen(log))
         listed = {(u, i) for u, row in zip(lists.users, lists.items, strict=True) for i in row if i >= 0}
         assert not listed & set(zip(log.users.tolist(), log.items.tolist(), strict=True))
 
@@ -138,7 +139,7 @@ def test_a_checkerboard_is_solved():
     held_out = {user: (user + 4) % 12 for user in range(0, 12, 3)}
     log = checkerboard(12, held_out)
     method = fitted("lightgcn", log, config=TrainConfig(epochs=60, batch_size=32, learning_rate=0.02))
-    lists = top_k(method.scorer(), np.array(sorted(held_out)), 1, masks=[log])
+    lists = top_k(method.scorer(), np.array(sorted(held_out)), 1, seen=Seen(log))
     assert lists.items[:, 0].tolist() == [held_out[user] for user in sorted(held_out)]
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from caged.runs.execute import read_spec, start
+from caged.runs.execute import start
+from caged.runs.folder import RunFolder
 from caged.training import Interrupted
 from tests.cli.invoke import Outcome, caged, train
 from tests.conftest import Pair, write_log
@@ -101,7 +102,7 @@ def test_stopped_while_fine_tuning(tuned: Path, finished_run: Path, tmp_path: Pa
     calls = iter(range(1, 10))
     folder = tmp_path / "stopped"
     with pytest.raises(Interrupted):
-        start(read_spec(tuned), folder, init=finished_run, stop_requested=lambda: next(calls) == epochs)
+        start(RunFolder.read(tuned).spec, folder, init=finished_run, stop_requested=lambda: next(calls) == epochs)
     assert len(history(folder)) == epochs
     assert caged("train", "--resume", folder).code == 0
     assert_ended_alike(folder, tuned)

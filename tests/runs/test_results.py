@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from caged.errors import RunError
-from caged.runs.results import pack, record_path, unpack, write_record
+from caged.runs.results import ResultPlace, pack, unpack, write_result
 
 RUN: dict[str, Any] = {
     "status": "running",
@@ -52,13 +52,13 @@ def an_archive(path: Path, **members: bytes | tarfile.TarInfo) -> Path:
 
 
 def test_where_a_record_lives() -> None:
-    assert record_path(Path("r"), RUN, None) == Path("r/log/honest/lightgcn/seed4.json")
-    assert record_path(Path("r"), RUN, "v2.1") == Path("r/log/honest/lightgcn-v2.1/seed4.json")
+    assert ResultPlace(Path("r")).path("log", RUN["spec"]) == Path("r/log/honest/lightgcn/seed4.json")
+    assert ResultPlace(Path("r"), "v2.1").path("log", RUN["spec"]) == Path("r/log/honest/lightgcn-v2.1/seed4.json")
 
 
 def test_a_record_names_no_place_on_this_machine(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    write_record(path, RUN, None)
+    write_result(path, RUN, None)
     stored = json.loads(path.read_text())
     assert stored["command"] == (
         "caged train --data 'ann lee/log.csv' --out=run --set train.epochs=3 --record ./results"

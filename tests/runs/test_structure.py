@@ -15,6 +15,7 @@ import pytest
 import caged
 from caged.data import Development, Interactions, Split
 from caged.runs import execute as run_module
+from caged.runs import train as train_module
 from caged.runs.protocols import HONEST, PAPER, selection_parts
 from caged.training import Loop
 from tests.cli.invoke import train
@@ -61,19 +62,19 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Loop, Split]]:
     """The loops that `caged train` builds, each with the split it was cut off from, looked at while training."""
     seen: list[tuple[Loop, Split]] = []
     splits: list[Split] = []
-    original_parts = run_module.selection_parts
+    original_parts = train_module.selection_parts
     original_run = Loop.run
 
     def parts(split: Split, *rest: Any) -> Development:
         splits.append(split)
         return original_parts(split, *rest)
 
-    def run(loop: Loop) -> Any:
-        result = original_run(loop)
+    def run(loop: Loop, *stored: Any) -> Any:
+        result = original_run(loop, *stored)
         seen.append((loop, splits[-1]))
         return result
 
-    monkeypatch.setattr(run_module, "selection_parts", parts)
+    monkeypatch.setattr(train_module, "selection_parts", parts)
     monkeypatch.setattr(Loop, "run", run)
     return seen
 
@@ -149,8 +150,8 @@ def test_the_test_part_is_read_once_after_training(
     events = []
     original_run, original_test = Loop.run, run_module.evaluate_part
 
-    def run(loop: Loop) -> Any:
-        result = original_run(loop)
+    def run(loop: Loop, *stored: Any) -> Any:
+        result = original_run(loop, *stored)
         events.append("trained")
         return result
 

@@ -37,24 +37,24 @@ class TrainingProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def epoch(self, record: dict[str, Any]) -> None:
+    def epoch(self, line: dict[str, Any]) -> None:
         if self.quiet:
             return
-        text = self._describe(record)
+        text = self._describe(line)
         if self._bar is not None:
             if self._task is None:
-                self._task = self._bar.add_task(text, total=record["epochs"])
-            self._bar.update(self._task, description=text, completed=record["epoch"], total=record["epochs"])
+                self._task = self._bar.add_task(text, total=line["epochs"])
+            self._bar.update(self._task, description=text, completed=line["epoch"], total=line["epochs"])
         elif time.monotonic() - self._last_line >= PLAIN_SECONDS:
             say(text)
             self._last_line = time.monotonic()
 
-    def _describe(self, record: dict[str, Any]) -> str:
-        text = f"{record['stage']} epoch {record['epoch']}/{record['epochs']}  loss {number(record['loss']['total'])}"
-        if record["validation"] is not None:
-            text += f"  {self.monitor} {number(record['validation'][self.monitor])}"
-        if record["best"] is not None:
-            text += f" (best {number(record['best'])} at {record['best_epoch']})"
+    def _describe(self, line: dict[str, Any]) -> str:
+        text = f"{line['stage']} epoch {line['epoch']}/{line['epochs']}  loss {number(line['loss']['total'])}"
+        if line["validation"] is not None:
+            text += f"  {self.monitor} {number(line['validation'][self.monitor])}"
+        if line["best"] is not None:
+            text += f" (best {number(line['best'])} at {line['best_epoch']})"
         return text
 
 

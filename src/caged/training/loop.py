@@ -126,7 +126,10 @@ class Loop:
     stop_requested: Callable[[], bool] = lambda: False
 
     def run(self, stored: StoredCheckpoint | None = None) -> Progress:
-        """Train from scratch or from what was stored in `folder`; on return the method holds its best state."""
+        """Train from scratch or from the checkpoint in `folder`; on return the method holds its best state.
+
+        `stored` is that checkpoint where it was opened already, so that it is not read twice.
+        """
         self.method.prepare(self.graph, self.generators)
         stages = self.method.stages()
         self.progress = Progress(stopping=EarlyStopping(self.config.patience))
@@ -134,7 +137,9 @@ class Loop:
         self.optimizer: torch.optim.Optimizer | None = None
         if not stages:
             self.method.fit_closed_form()
-        if stored is not None:
+        if stored is None and self.folder is not None:
+            stored = files.load_checkpoint(self.folder)
+        if stored is not None and not stored.finished:
             self._resume(stored, stages)
         self._last_checkpoint = time.monotonic()
         while self.progress.stage < len(stages):

@@ -35,7 +35,7 @@ from caged.data.source import Source
 from caged.data.splits.draws import deal
 from caged.data.splits.folder import write_split
 from caged.errors import ConfigError, DataError, RunError
-from caged.runs.protocols import HONEST, PAPER, split_source
+from caged.runs.protocols import HONEST, PAPER, check_split_options, split_source
 from caged.seeding import numpy_generator
 
 Pair = tuple[int, int]
@@ -454,9 +454,9 @@ def test_a_split_that_is_there_is_not_split_again() -> None:
     with pytest.raises(DataError, match=r"data.split is 'time', but 'folder' is split into train, test already"):
         split_source(source, HONEST, 1, kind="time")
     with pytest.raises(ConfigError, match=r"data.split is 'time', but protocol 'paper' fixes the split"):
-        split_source(source, PAPER, 1, kind="time")
+        check_split_options(PAPER, "time", None)
     with pytest.raises(ConfigError, match=r"data.validate_on is 'source=explore', but protocol 'paper'"):
-        split_source(source, PAPER, 1, mark="source=explore")
+        check_split_options(PAPER, "random", "source=explore")
 
 
 # ---------------------------------------------------------------- folders

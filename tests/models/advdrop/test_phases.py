@@ -254,8 +254,8 @@ def test_killed_within_an_adversarial_phase_and_resumed_equals_uninterrupted(kil
     ends = [load_checkpoint(tmp_path / name) for name in ("whole", "killed")]
     assert ends[0].meta == ends[1].meta
     assert ends[0].meta["scalars"] == {"adversarial_steps": 8}
-    for name, values in ends[0].tensors.items():  # the last epoch, with optimisers and random streams
-        assert torch.equal(values, ends[1].tensors[name]), name
+    for name, values in ends[0].tensors().items():  # the last epoch, with optimisers and random streams
+        assert torch.equal(values, ends[1].tensors()[name]), name
 
 
 def without_seconds(record):

@@ -91,10 +91,10 @@ def test_what_is_kept_for_serving_holds_no_estimator_and_gives_the_same_scores(t
     update(method, 2)
     save_model(tmp_path, "caged", method, {})
     stored = load_checkpoint(tmp_path)
-    assert set(stored.tensors) == {"users", "items", "to_user", "to_item"}
+    assert set(stored.tensors()) == {"users", "items", "to_user", "to_item"}
     other = prepared(GRAPH, seed=9, eps=0.3)
     fresh = other.state().clone()
-    other.load_serving_state(State(stored.tensors, stored.meta["scalars"]))
+    other.load_serving_state(State(stored.tensors(), stored.meta["scalars"]))
     for mine, theirs in zip(other.scorer().vectors, method.scorer().vectors, strict=True):
         assert torch.equal(mine, theirs)
     assert other.updates == 2

@@ -15,7 +15,8 @@ from caged.evaluation.lists import Lists
 from caged.evaluation.measure import measure
 from caged.evaluation.reference import Reference
 from caged.evaluation.tables import per_user_table
-from caged.products.audit.result import AuditResult, Evidence, ExampleItem, ExampleUser, Exposure
+from caged.products.audit.evidence import Evidence
+from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser, Exposure
 
 USERS, ITEMS, PROFILE, K = 120, 80, 9, 10
 

@@ -10,9 +10,10 @@ import pytest
 from caged.evaluation.keys import METRICS, metric_keys
 from caged.page.definitions import meaning
 from caged.products.audit.charts import bucket_shares, counted, lorenz
+from caged.products.audit.evidence import TEXTS, Evidence
 from caged.products.audit.page import audit_html
-from caged.products.audit.result import AuditResult, Evidence
-from caged.products.audit.verdict import EVIDENCE, verdict
+from caged.products.audit.result import AuditResult
+from caged.products.audit.verdict import verdict
 from caged.products.audit.view import Audit, summary_rows, to_json
 from tests.page.test_html import check_page
 from tests.products.audit.audits import K, made_up, with_further_tests, with_values
@@ -118,7 +119,7 @@ def test_what_it_rests_on_is_said(evidence: Evidence, words: str) -> None:
     audit = made_up(evidence=evidence)
     assert words in worth(audit)
     page = audit_html(audit)
-    assert EVIDENCE[evidence].replace("'", "&#39;") in page
+    assert TEXTS[evidence].replace("'", "&#39;") in page
     assert f"What the accuracy rests on: {evidence}." in page
 
 

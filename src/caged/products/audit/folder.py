@@ -23,16 +23,10 @@ from caged.evaluation.intervals import Interval
 from caged.files import read_json, write_json
 from caged.products.audit.result import AuditResult, Exposure
 from caged.runs.environment import versions
-from caged.runs.execute import read_run
+from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 
 FORMAT = 1  # of audit.json
-AUDIT, METRICS, PER_USER, SUMS, EXPOSURE = (
-    "audit.json",
-    "metrics.json",
-    "per_user.parquet",
-    "sums.parquet",
-    "exposure.parquet",
-)
+AUDIT, EXPOSURE = "audit.json", "exposure.parquet"  # the other names are those of a run folder
 
 
 def write_audit(result: AuditResult, folder: Path) -> None:
@@ -105,15 +99,9 @@ class StoredAudit:
     counts: Mapping[str, int]
     fingerprints: Mapping[str, str]  # of train, valid, test
 
-    def per_user(self) -> pa.Table | None:
-        return _read_table(self.folder / PER_USER)
 
-    def sums(self) -> pa.Table | None:
-        return _read_table(self.folder / SUMS)
-
-
-def read_audit(folder: Path) -> StoredAudit:
-    """An audit, or a finished run, whichever lies in `folder`."""
+def read_audit(folder: Path, run: RunFolder | None = None) -> StoredAudit:
+    """An audit, or a finished run, whichever lies in `folder`; `run` is the latter where it was read already."""
     if not (folder / METRICS).is_file():
         raise RunError(
             f"{folder} holds no {METRICS}; give a folder that caged audit -o wrote, or a finished run of caged train"
@@ -123,8 +111,8 @@ def read_audit(folder: Path) -> StoredAudit:
         raise RunError(f"{folder / METRICS} holds no metrics; restore the file, or audit again")
     name, fingerprints = stored.get("name"), stored.get("fingerprints")
     if fingerprints is None:
-        run = read_run(folder)
-        name, fingerprints = run["spec"]["method"], run["dataset"]["fingerprints"]
+        said = (run or RunFolder.read(folder)).run
+        name, fingerprints = said.spec["method"], said.dataset["fingerprints"]
     try:
         return StoredAudit(
             folder=folder,
@@ -139,12 +127,3 @@ def read_audit(folder: Path) -> StoredAudit:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder / METRICS} is incomplete ({error}); restore the file, or audit again") from error
-
-
-def _read_table(path: Path) -> pa.Table | None:
-    if not path.is_file():
-        return None
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise RunError(f"{path} is not readable ({error}); restore it, or audit again") from error

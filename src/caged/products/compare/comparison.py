@@ -109,7 +109,7 @@ def compare(
     one_split = check_splits(groups)
     ks = common_ks(entries)
     keys = _chosen(entries, ks, metrics)
-    found = [one for group in groups[1:] for one in differences(groups[0], group, keys, one_split=one_split)]
+    found = differences(groups[0], groups[1:], keys, one_split=one_split)
     over_seeds = any(one.over_seeds for one in found)
     k = DEFAULT_K if DEFAULT_K in ks else ks[0]
     protocol = next((entry.protocol for entry in entries if entry.protocol), None)

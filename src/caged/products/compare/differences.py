@@ -74,9 +74,17 @@ class Difference:
         }
 
 
-def differences(base: Group, group: Group, keys: Sequence[str], *, one_split: bool) -> list[Difference]:
-    """One per metric; `one_split`: users can be paired."""
-    paired = _Paired.of(base, group, keys) if one_split else None
+def differences(base: Group, others: Sequence[Group], keys: Sequence[str], *, one_split: bool) -> list[Difference]:
+    """One per method and metric; `one_split`: users can be paired."""
+    of_base = _of_group(base, keys) if one_split else None
+    return [one for group in others for one in _against(base, of_base, group, keys, one_split=one_split)]
+
+
+def _against(
+    base: Group, of_base: UserValues | None, group: Group, keys: Sequence[str], *, one_split: bool
+) -> list[Difference]:
+    of_group = None if of_base is None else _of_group(group, keys)
+    paired = None if of_base is None or of_group is None else _Paired.of(of_base, of_group)
     pooled = pooled_differences(base, group, keys) if one_split else {}
     intervals = [None] * len(keys) if paired is None else paired_intervals(paired.a, paired.b)
     return [
@@ -95,17 +103,17 @@ class _Paired:
     defined: tuple[Array, Array]  # users with a value on each side, whether the other knows them or not
 
     @classmethod
-    def of(cls, base: Group, group: Group, keys: Sequence[str]) -> _Paired | None:
-        if not all(entry.has_users for entry in (*base.entries, *group.entries)):
-            return None
-        one, other = (_of_group(side, keys) for side in (base, group))
-        rows, places = one.of(other)
+    def of(cls, one: UserValues, other: UserValues) -> _Paired:
+        rows, places = one.users.shared_with(other.users)
         counts = [np.count_nonzero(~np.isnan(side.values), axis=0) for side in (one, other)]
         return cls(one.values[rows], other.values[places], (counts[0], counts[1]))
 
 
-def _of_group(group: Group, keys: Sequence[str]) -> UserValues:
-    return averaged([entry.per_user(keys) for entry in group.entries])
+def _of_group(group: Group, keys: Sequence[str]) -> UserValues | None:
+    """None where a run has no values per user."""
+    if not all(entry.has_users for entry in group.entries):
+        return None
+    return averaged([entry.values_of(keys) for entry in group.entries])
 
 
 def _difference(

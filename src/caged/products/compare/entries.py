@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from caged.data.ids import Array
+from caged.data.ids import Array, IdMap
 from caged.errors import RunError
 from caged.evaluation.keys import MetricKey
-from caged.products.audit.folder import METRICS, PER_USER, SUMS, read_audit
-from caged.runs.execute import read_run
+from caged.products.audit.folder import read_audit
+from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 
 # What may differ between two runs of the same method without making them different methods.
 OPERATIONAL = (
@@ -53,67 +55,112 @@ class Entry:
     def has_sums(self) -> bool:
         return self.has_users and (self.folder / SUMS).exists()
 
-    def per_user(self, keys: Sequence[str]) -> UserValues:
+    @cached_property
+    def per_user(self) -> StoredColumns:
+        return StoredColumns(self.folder / PER_USER)
+
+    @cached_property
+    def sums(self) -> StoredColumns:
+        return StoredColumns(self.folder / SUMS)
+
+    def values_of(self, keys: Sequence[str]) -> UserValues:
         """The values of `keys` per user; a key that has none, or is not stored, is undefined for everybody."""
-        path = self.folder / PER_USER
-        stored = read_columns(path)
-        wanted = {key: _column_of(key, stored) for key in keys}
-        table = read_table(path, [name for name in stored if name in ("user_id", "user_group", *wanted.values())])
-        values = [_values(table, key, column) for key, column in wanted.items()]
-        return UserValues(
-            table["user_id"].combine_chunks(), np.stack(values, axis=1) if values else np.empty((table.num_rows, 0))
-        )
+        users = self.per_user.users
+        values = [self._values(key) for key in keys]
+        return UserValues(users, np.stack(values, axis=1) if values else np.empty((len(users), 0)))
+
+    def _values(self, key: str) -> Array:
+        """Those of a user group are the values of its users."""
+        parsed = MetricKey.parse(key)
+        column = str(MetricKey(parsed.name, parsed.k)) if parsed.user_group else key
+        needed = (column, "user_group") if parsed.user_group else (column,)
+        if not all(name in self.per_user.schema.names for name in needed):
+            return np.full(len(self.per_user.users), np.nan)
+        values = np.asarray(self.per_user[column].to_numpy(), dtype=np.float64)
+        if parsed.user_group is None:
+            return values
+        member = pc.fill_null(pc.equal(self.per_user["user_group"], parsed.user_group), False).to_numpy()
+        return np.where(member, values, np.nan)
 
 
-def read_columns(path: Path) -> list[str]:
-    try:
-        return list(pq.read_schema(path).names)
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
+class StoredColumns:
+    """A table with a row per user; its file is opened once, each column is read once, when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._columns: dict[str, pa.ChunkedArray] = {}
+        with self._readable():
+            self._file = pq.ParquetFile(path)
+        self.schema: pa.Schema = self._file.schema_arrow
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        if name not in self._columns:
+            if name not in self.schema.names:
+                raise RunError(
+                    f"the stored values per user lack the column '{name}'; evaluate again to compare this metric"
+                )
+            with self._readable():
+                self._columns[name] = self._file.read(columns=[name])[name]
+        return self._columns[name]
+
+    @cached_property
+    def users(self) -> Users:
+        return Users(*IdMap.numbered(self["user_id"]))
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise RunError(f"{self.path} is not readable ({error}); restore it, or evaluate again") from error
 
 
-def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    try:
-        return pq.read_table(path, columns=columns)
-    except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from error
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Who the rows of a table belong to."""
 
+    ids: IdMap
+    numbers: Array  # of each row, in `ids`
 
-def _unreadable(path: Path, error: Exception) -> RunError:
-    return RunError(f"{path} is not readable ({error}); restore it, or evaluate again")
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def taken(self, rows: Array) -> Users:
+        return Users(self.ids, self.numbers[rows])
+
+    def shared_with(self, other: Users) -> tuple[Array, Array]:
+        """Rows of this one and of `other` that belong to the same users, in the order of this one."""
+        row_of = np.full(len(other.ids) + 1, -1)  # the last one is that of nobody
+        row_of[other.numbers] = np.arange(len(other))
+        place = row_of[other.ids.rows(self.ids.values)][self.numbers]
+        rows = np.flatnonzero(place >= 0)
+        return rows, place[rows]
 
 
 @dataclass(frozen=True, eq=False)
 class UserValues:
     """One row per user, one column per metric, NaN where undefined."""
 
-    user_ids: pa.Array
+    users: Users
     values: Array
-
-    def of(self, other: UserValues) -> tuple[Array, Array]:
-        """Rows of this one and of `other` that belong to the same users, in the order of this one."""
-        mine, theirs = _same_type(self.user_ids, other.user_ids)
-        place = pc.index_in(mine, value_set=theirs)
-        rows = np.flatnonzero(pc.is_valid(place).to_numpy(zero_copy_only=False))
-        return rows, place.take(pa.array(rows)).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def averaged(parts: Sequence[UserValues]) -> UserValues:
     """Per user the mean over runs, for the users of all of them; undefined where any run has no value."""
     first, *others = parts
-    ids, total = first.user_ids, first.values
+    users, total = first.users, first.values
     for other in others:
-        rows, places = UserValues(ids, total).of(other)
-        ids, total = ids.take(pa.array(rows)), total[rows] + other.values[places]
-    return UserValues(ids, total / len(parts))
+        rows, places = users.shared_with(other.users)
+        users, total = users.taken(rows), total[rows] + other.values[places]
+    return UserValues(users, total / len(parts))
 
 
 def read_entry(folder: Path) -> Entry:
     """A finished run or an audit, whichever lies in `folder`."""
     if not folder.is_dir():
         raise RunError(f"{folder} is not a folder; give folders that caged train or caged audit -o wrote")
-    if (folder / "run.json").exists():
-        return _read_run(folder)
+    if RunFolder.is_one(folder):
+        return _read_run(RunFolder.read(folder))
     if (folder / METRICS).exists():
         return _read_audit(folder)
     raise RunError(
@@ -121,25 +168,25 @@ def read_entry(folder: Path) -> Entry:
     )
 
 
-def _read_run(folder: Path) -> Entry:
-    run = read_run(folder)
-    if run["status"] != "finished":
+def _read_run(stored_run: RunFolder) -> Entry:
+    folder, run = stored_run.path, stored_run.run
+    if run.status != "finished":
         raise RunError(
-            f"the run in {folder} is not finished (status '{run['status']}'), so it has no metrics; finish it with "
+            f"the run in {folder} is not finished (status '{run.status}'), so it has no metrics; finish it with "
             f"caged train --resume {folder}"
         )
-    spec = run["spec"]
+    spec = run.spec
     config = {section: values for section, values in spec["config"].items() if section != "eval"}
     settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
-    stored = read_audit(folder)
+    stored = read_audit(folder, stored_run)
     return Entry(
         folder=folder,
         kind="run",
-        method=Path(run["record"]).parent.name if run.get("record") else str(spec["method"]),
+        method=Path(run.record).parent.name if run.record else str(spec["method"]),
         seed=spec["seed"],
         protocol=spec["protocol"],
-        dataset=run["dataset"]["name"],
-        fingerprints=run["dataset"]["fingerprints"],
+        dataset=run.dataset["name"],
+        fingerprints=run.dataset["fingerprints"],
         settings={key: value for key, value in settings.items() if key not in OPERATIONAL},
         metrics=stored.metrics,
         users=stored.users,
@@ -160,32 +207,3 @@ def _read_audit(folder: Path) -> Entry:
         metrics=stored.metrics,
         users=stored.users,
     )
-
-
-def _column_of(key: str, stored: Sequence[str]) -> str | None:
-    """The column with the values of a key; those of a user group are the values of its users."""
-    parsed = MetricKey.parse(key)
-    if parsed.user_group is None:
-        return key if key in stored else None
-    everybody = str(MetricKey(parsed.name, parsed.k))
-    return everybody if everybody in stored and "user_group" in stored else None
-
-
-def _values(table: pa.Table, key: str, column: str | None) -> Array:
-    if column is None:
-        return np.full(table.num_rows, np.nan)
-    values = np.asarray(table[column].to_numpy(), dtype=np.float64)
-    group = MetricKey.parse(key).user_group
-    if group is None:
-        return values
-    member = pc.fill_null(pc.equal(table["user_group"], group), False).to_numpy()
-    return np.where(member, values, np.nan)
-
-
-def _same_type(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Identifiers that were read as numbers on one side and as text on the other are compared as text."""
-    if a.type == b.type:
-        return a, b
-    if pa.types.is_integer(a.type) and pa.types.is_integer(b.type):
-        return a.cast(pa.int64()), b.cast(pa.int64())
-    return a.cast(pa.large_string()), b.cast(pa.large_string())

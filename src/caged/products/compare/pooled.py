@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from caged.data.ids import Array
 from caged.data.popularity import USER_GROUPS
-from caged.errors import RunError
 from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
 from caged.evaluation.intervals import MOST_DRAWN, Interval, drawn_counts, percentile_interval
 from caged.evaluation.keys import METRICS, MetricKey
-from caged.products.audit.folder import PER_USER, SUMS
-from caged.products.compare.entries import UserValues, read_table
+from caged.products.compare.entries import StoredColumns
 from caged.products.compare.groups import Group
 
 
@@ -32,7 +29,7 @@ def pooled_differences(base: Group, group: Group, keys: Sequence[str]) -> dict[s
     entries = (*base.entries, *group.entries)
     if not pooled or not all(entry.has_sums for entry in entries):
         return {}
-    stored = [_StoredParts(read_table(entry.folder / PER_USER), read_table(entry.folder / SUMS)) for entry in entries]
+    stored = [_StoredParts(entry.per_user, entry.sums) for entry in entries]
     mass = stored[0].bucket_mass  # the same in all of them: they share the training part
     estimates = {str(key): estimate_of(key, mass) for key in pooled if key.name != "exposure_kl" or len(mass)}
     tables = _tables(stored, list(estimates.values()))
@@ -51,12 +48,11 @@ def pooled_differences(base: Group, group: Group, keys: Sequence[str]) -> dict[s
 
 def _tables(stored: Sequence[_StoredParts], estimates: Sequence[Estimate]) -> list[list[Array]]:
     """Per folder and estimate the table of parts (users in common, sums)."""
-    common = stored[0].user_ids
+    common = stored[0].sums.users
     for one in stored[1:]:
-        rows, _ = UserValues(common, np.empty((len(common), 0))).of(one.as_values)
-        common = common.take(pa.array(rows))
-    shared = UserValues(common, np.empty((len(common), 0)))
-    places = [shared.of(one.as_values)[1] for one in stored]
+        rows, _ = common.shared_with(one.sums.users)
+        common = common.taken(rows)
+    places = [common.shared_with(one.sums.users)[1] for one in stored]
     return [[_stacked(estimate, one)[rows] for estimate in estimates] for one, rows in zip(stored, places, strict=True)]
 
 
@@ -79,24 +75,16 @@ def _values(counts: Array, tables: list[list[Array]], estimates: dict[str, Estim
 class _StoredParts:
     """What the folder of a run or an audit has per user, as `Estimate` asks for it."""
 
-    per_user: pa.Table
-    sums: pa.Table
-
-    @property
-    def user_ids(self) -> pa.Array:
-        return self.sums["user_id"].combine_chunks()
-
-    @property
-    def as_values(self) -> UserValues:
-        return UserValues(self.user_ids, np.empty((len(self.sums), 0)))
+    per_user: StoredColumns
+    sums: StoredColumns
 
     @property
     def user_group(self) -> Array:
-        names = _column(self.per_user, "user_group").to_pylist()
+        names = self.per_user["user_group"].to_pylist()
         return np.array([-1 if name is None else USER_GROUPS.index(name) for name in names], dtype=np.int8)
 
     def per_user_of(self, key: MetricKey) -> Array:
-        return np.asarray(_column(self.per_user, str(key)).to_numpy(), dtype=np.float64)
+        return np.asarray(self.per_user[str(key)].to_numpy(), dtype=np.float64)
 
     @property
     def bucket_mass(self) -> Array:
@@ -106,13 +94,7 @@ class _StoredParts:
 
     def sum_of(self, name: str) -> Array:
         """(users,), or (users, buckets) of a sum that is stored bucket by bucket."""
-        buckets = [column for column in self.sums.column_names if column.startswith(f"{name}/")]
-        if buckets and name not in self.sums.column_names:
+        buckets = [column for column in self.sums.schema.names if column.startswith(f"{name}/")]
+        if buckets and name not in self.sums.schema.names:
             return np.column_stack([self.sums[f"{name}/{number}"].to_numpy() for number in range(len(buckets))])
-        return np.asarray(_column(self.sums, name).to_numpy(), dtype=np.float64)
-
-
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
-    if name not in table.column_names:
-        raise RunError(f"the stored values per user lack the column '{name}'; evaluate again to compare this metric")
-    return table[name]
+        return np.asarray(self.sums[name].to_numpy(), dtype=np.float64)
