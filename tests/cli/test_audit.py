@@ -265,7 +265,7 @@ def test_a_page_needs_the_template_engine_and_a_folder_does_not(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     given = ["audit", str(parts / "recs.csv"), "--train", str(parts / "train.csv")]
-    refused_without_a_trace(tmp_path, [*given, "--html", "report.html"], "jinja2", "caged[report]")
+    refused_without_a_trace(tmp_path, [*given, "--html", "report.html"], "jinja2", "caged-rec[report]")
     outcome = caged(*given, "-o", tmp_path / "kept")
     assert outcome.code == 0, outcome.err
     assert "jinja2 is not installed" in outcome.err

@@ -15,7 +15,7 @@ from caged.data.known.datasets import DATASETS
 from tests.cli.invoke import caged, contents
 from tests.conftest import write_log
 from tests.data.known.http_server import Site, serving
-from tests.data.known.test_download import TEST, TRAIN, tiny, two_files
+from tests.data.known.tiny import TEST, TRAIN, tiny, two_files
 from tests.data.realdata import needs_real_data, real_data
 
 
@@ -30,6 +30,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A server, and a dataset `tiny` whose home it is."""
+    pytest.importorskip("pooch", reason="downloads need pooch")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving() as running:
         monkeypatch.setitem(DATASETS, "tiny", tiny(two_files(running)))

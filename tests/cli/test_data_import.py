@@ -66,4 +66,4 @@ def test_what_is_refused_leaves_nothing(log_csv: Path, tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, "polars", None)
     done = caged("data", "import", log_csv, "-o", "out", cwd=tmp_path)
     assert done.code == 2
-    assert "pip install 'caged[data]'" in done.error
+    assert "pip install 'caged-rec[data]'" in done.error

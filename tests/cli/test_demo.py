@@ -118,6 +118,6 @@ def test_a_missing_extra_is_named_before_training(
     monkeypatch.setattr("caged.page.html.importlib.util.find_spec", lambda name: None)
     outcome = caged("demo", cwd=tmp_path)
     assert outcome.code == 2
-    assert "caged[report]" in outcome.error
+    assert "caged-rec[report]" in outcome.error
     assert not untrained
     assert not contents(tmp_path)

@@ -255,7 +255,7 @@ def test_kept_columns_are_plain(tmp_path: Path) -> None:
 
 def test_without_polars_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(CagedError, match=r"needs the package polars.*pip install 'caged\[data\]'"):
+    with pytest.raises(CagedError, match=r"needs the package polars.*pip install 'caged-rec\[data\]'"):
         import_log([tmp_path / "log.csv"], tmp_path / "out")
 
 

@@ -113,5 +113,5 @@ def test_a_single_chart_is_drawn_for_desk_and_phone_and_panels_once() -> None:
 
 def test_a_missing_template_engine_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"jinja2.*caged\[report\]"):
+    with pytest.raises(ConfigError, match=r"jinja2.*caged-rec\[report\]"):
         render(PAGE)

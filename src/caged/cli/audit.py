@@ -147,7 +147,7 @@ def _write(result: AuditResult, out: Path | None, html: Path | None) -> None:
     if out is not None:
         save_audit(result, out)
         if not templates_are_there():
-            say(f"note: no {REPORT} was written, because jinja2 is not installed; pip install 'caged[report]'")
+            say(f"note: no {REPORT} was written, because jinja2 is not installed; pip install 'caged-rec[report]'")
     if html is not None:
         write_text(html, Audit(result).to_html())
 

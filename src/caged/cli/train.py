@@ -145,7 +145,7 @@ def train(
 def _write_page(result: RunResult) -> None:
     """The audit of the run; the run is finished and stays so, whatever happens to its page."""
     if not templates_are_there():
-        say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged[report]'")
+        say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged-rec[report]'")
         return
     folder, further, command = result.folder, result.further, result.run.command
     try:

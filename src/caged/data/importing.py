@@ -98,7 +98,7 @@ def _polars() -> Any:
     except ImportError as error:
         raise CagedError(
             "importing a log needs the package polars, which is not installed; "
-            "install it with: pip install 'caged[data]'"
+            "install it with: pip install 'caged-rec[data]'"
         ) from error
 
 

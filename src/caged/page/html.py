@@ -166,7 +166,8 @@ def require_templates() -> None:
     """Fail where the template engine is missing; worth asking before anything expensive."""
     if not templates_are_there():
         raise ConfigError(
-            "pages need jinja2, which is not installed here; install the extra 'report': pip install 'caged[report]'"
+            "pages need jinja2, which is not installed here; install the extra 'report': "
+            "pip install 'caged-rec[report]'"
         )
 
 

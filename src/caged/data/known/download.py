@@ -1,22 +1,21 @@
-"""Fetching a file over HTTP that is either complete or absent, with what the standard library brings.
+"""Fetching a file over HTTP that is either complete or absent, through pooch's downloader.
 
-A transfer that breaks off is taken up where it stopped if the server can do that and the file did not change
-meanwhile, else from the start. What cannot be mended (a missing page, a foreign protocol) is not tried again.
+pooch transfers; what it does not know is added here: a transfer that breaks off is taken up where it stopped if the
+server can do that and the file did not change meanwhile, else from the start. What cannot be mended (a missing page, a
+foreign protocol) is not tried again.
 """
 
 from __future__ import annotations
 
 import http.client
+import importlib
 import socket
 import ssl
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
+from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,18 +49,6 @@ class Patience:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
 
-@dataclass
-class _Partial:
-    """What has arrived so far, and how to ask for the rest of that very file."""
-
-    path: Path
-    size: int = 0
-    validator: str | None = None  # ETag or date; without one nobody knows whether the file is still the same
-
-    def restart(self) -> None:
-        self.size, self.validator = 0, None
-
-
 def fetch(
     url: str,
     target: Path,
@@ -71,95 +58,170 @@ def fetch(
     say: Callable[[str], None] = lambda message: None,
 ) -> None:
     """Fetch `url` into the new file `target`; on any failure, also Ctrl-C, there is no such file."""
-    patience = patience or Patience()
     _check_protocol(url)
-    partial = _Partial(target)
-    complete = False
     try:
-        for attempt in range(patience.retries + 1):
-            try:
-                _transfer(url, partial, patience.stall_seconds, progress)
-                complete = True
-                return
-            except _TransferError as problem:
-                if attempt == patience.retries:
-                    tries = f" ({attempt + 1} times)" if attempt else ""
-                    raise DownloadError(
-                        f"could not fetch {url}: {problem}{tries}; try again later, or fetch it by hand and use --from"
-                    ) from problem
-                pause = min(patience.first_pause * 2**attempt, LONGEST_PAUSE)
-                say(f"{problem}; trying again in {pause:g} s")
-                patience.sleep(pause)
-    finally:
-        if not complete:
-            target.unlink(missing_ok=True)
-
-
-def _transfer(url: str, partial: _Partial, stall_seconds: float, progress: Progress) -> None:
-    with _open(url, partial, stall_seconds) as response:
-        if response.status == http.HTTPStatus.PARTIAL_CONTENT and not _continues(response, partial):
-            partial.restart()
-            raise _TransferError("the server continued another file or at another place")
-        if response.status != http.HTTPStatus.PARTIAL_CONTENT:
-            partial.restart()
-        partial.validator = _validator(response.headers)
-        length = _content_length(response.headers)
-        total = None if length is None else partial.size + length
-        if total is not None and total > LARGEST_DOWNLOAD:
-            raise _too_large(url)
-        _copy(response, partial, url, stall_seconds, progress, total)
-    if total is not None and partial.size != total:
-        raise _TransferError(f"the transfer ended after {partial.size:,} of {total:,} bytes")
-
-
-def _open(url: str, partial: _Partial, stall_seconds: float) -> Any:
-    headers = {"User-Agent": f"caged/{__version__}", "Accept-Encoding": "identity"}
-    if partial.size and partial.validator:
-        headers |= {"Range": f"bytes={partial.size}-", "If-Range": partial.validator}
-    opener = urllib.request.build_opener(_Redirects())
-    try:
-        return opener.open(urllib.request.Request(url, headers=headers), timeout=stall_seconds)
-    except urllib.error.HTTPError as error:
-        with error:
-            raise _refused(url, error, partial) from error
-    except urllib.error.URLError as error:
-        if isinstance(error.reason, ssl.SSLCertVerificationError):
-            raise DownloadError(
-                f"could not fetch {url}: the server's certificate is not valid ({error.reason.verify_message}); check "
-                f"the clock and the network, or fetch it by hand and use --from"
+        with target.open("wb") as file:
+            _try_patiently(_Transfer(url, file, progress), patience or Patience(), say)
+    except BaseException as error:
+        target.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # of the disk: those of the network are a DownloadError by now
+            raise RunError(
+                f"could not write to {target.parent}: {error.strerror or error}; free space or choose another place "
+                f"with --out"
             ) from error
-        raise _TransferError(_in_words(error.reason, stall_seconds)) from error
-    except (OSError, http.client.HTTPException) as error:
-        raise _TransferError(_in_words(error, stall_seconds)) from error
+        raise
 
 
-def _refused(url: str, error: urllib.error.HTTPError, partial: _Partial) -> Exception:
-    if error.code in WORTH_ANOTHER_TRY:
-        return _TransferError(f"the server answered {error.code} {error.reason}")
-    if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and partial.size:
-        partial.restart()
-        return _TransferError("the server could not go on where the transfer stopped")
-    if 300 <= error.code < 400:
-        _check_protocol(urllib.parse.urljoin(url, error.headers.get("Location", "")))
-        return DownloadError(
-            f"could not fetch {url}: it redirects without end (more than {MOST_REDIRECTS} times or to nowhere); fetch "
-            f"it by hand and use --from"
+def _try_patiently(transfer: _Transfer, patience: Patience, say: Callable[[str], None]) -> None:
+    for attempt in range(patience.retries + 1):
+        try:
+            transfer.run(patience.stall_seconds)
+            return
+        except _TransferError as problem:
+            if attempt == patience.retries:
+                tries = f" ({attempt + 1} times)" if attempt else ""
+                raise DownloadError(
+                    f"could not fetch {transfer.url}: {problem}{tries}; try again later, or fetch it by hand and use "
+                    f"--from"
+                ) from problem
+            pause = min(patience.first_pause * 2**attempt, LONGEST_PAUSE)
+            say(f"{problem}; trying again in {pause:g} s")
+            patience.sleep(pause)
+
+
+class _Transfer:
+    """One file on its way: what pooch writes to, and the judge of every answer of the server."""
+
+    def __init__(self, url: str, file: IO[bytes], progress: Progress) -> None:
+        self.url, self.file, self.progress = url, file, progress
+        self.size = 0  # bytes in the file
+        self.total: int | None = None  # bytes in all, where the server says it
+        self.validator: str | None = None  # ETag or date; without one nobody knows whether the file is still the same
+        self.redirects = 0
+
+    def run(self, stall_seconds: float) -> None:
+        headers = {"User-Agent": f"caged/{__version__}", "Accept-Encoding": "identity"}
+        if self.size and self.validator:
+            headers |= {"Range": f"bytes={self.size}-", "If-Range": self.validator}
+        self.redirects = 0
+        pooch, requests = _package("pooch"), _package("requests")
+        download = pooch.HTTPDownloader(
+            chunk_size=CHUNK, timeout=stall_seconds, headers=headers, hooks={"response": self.judge}
         )
-    return DownloadError(
-        f"could not fetch {url}: the server answered {error.code} {error.reason}; the file may have moved, fetch it "
-        f"by hand and use --from"
-    )
+        try:
+            download(self.url, self, None)
+        except (requests.RequestException, ValueError) as error:  # pooch stumbles over a length that is no number
+            raise self._broken_off(error, stall_seconds) from error
+
+    def judge(self, response: Any, **_: object) -> None:
+        """Look at the head of an answer, before its body is read or its redirect followed."""
+        code = response.status_code
+        if 300 <= code < 400:
+            self._check_redirect(response)
+            return
+        if code >= 400:
+            raise self._refused(code, response.reason)
+        if code != HTTPStatus.PARTIAL_CONTENT:
+            self._restart()
+        elif not self._is_continued_by(response.headers):
+            self._restart()
+            raise _TransferError("the server continued another file or at another place")
+        self.validator = _validator(response.headers)
+        length = response.headers.get("Content-Length", "")
+        self.total = self.size + int(length) if length.isdecimal() else None
+        self._check_size(self.total or 0)
+        self.progress(self.size, self.total)
+
+    def write(self, chunk: bytes) -> None:
+        """What pooch calls with everything that arrives, and flushes."""
+        self._check_size(self.size + len(chunk))
+        self.file.write(chunk)
+        self.size += len(chunk)
+
+    def flush(self) -> None:
+        self.file.flush()  # so that the count is right whenever the transfer breaks off
+        self.progress(self.size, self.total)
+
+    def _restart(self) -> None:
+        if self.size:
+            self.file.seek(0)
+            self.file.truncate()
+        self.size, self.validator = 0, None
+
+    def _check_size(self, size: int) -> None:
+        if size > LARGEST_DOWNLOAD:
+            raise DownloadError(
+                f"will not fetch {self.url}: it is larger than {LARGEST_DOWNLOAD >> 30} GiB, more than any known "
+                f"dataset; fetch it by hand and use --from"
+            )
+
+    def _check_redirect(self, response: Any) -> None:
+        self.redirects += 1
+        target = urllib.parse.urljoin(response.url, response.headers.get("Location", ""))
+        _check_protocol(target, secure=response.url.startswith("https:"))
+        if self.redirects > MOST_REDIRECTS or not response.is_redirect:
+            raise DownloadError(
+                f"could not fetch {self.url}: it redirects without end (more than {MOST_REDIRECTS} times or to "
+                f"nowhere); fetch it by hand and use --from"
+            )
+
+    def _refused(self, code: int, reason: str) -> Exception:
+        if code in WORTH_ANOTHER_TRY:
+            return _TransferError(f"the server answered {code} {reason}")
+        if code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and self.size:
+            self._restart()
+            return _TransferError("the server could not go on where the transfer stopped")
+        return DownloadError(
+            f"could not fetch {self.url}: the server answered {code} {reason}; the file may have moved, fetch it by "
+            f"hand and use --from"
+        )
+
+    def _is_continued_by(self, headers: Mapping[str, str]) -> bool:
+        """Whether a partial answer starts where the last transfer stopped, in the same file."""
+        same = _validator(headers) in (None, self.validator)
+        return same and headers.get("Content-Range", "").startswith(f"bytes {self.size}-")
+
+    def _broken_off(self, error: Exception, stall_seconds: float) -> Exception:
+        """The reason lies somewhere below what urllib3 and requests have wrapped it in."""
+        for cause in _causes(error):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return DownloadError(
+                    f"could not fetch {self.url}: the server's certificate is not valid ({cause.verify_message}); "
+                    f"check the clock and the network, or fetch it by hand and use --from"
+                )
+            if (reason := self._in_words(cause, stall_seconds)) is not None:
+                return _TransferError(reason)
+        return _TransferError(f"the connection failed ({error})")
+
+    def _in_words(self, cause: BaseException, stall_seconds: float) -> str | None:
+        match cause:
+            case TimeoutError():
+                return f"the server fell silent for {stall_seconds:g} s"
+            case ConnectionRefusedError():
+                return "the server refused the connection"
+            case socket.gaierror():
+                return "the server's name could not be looked up (is there a network?)"
+            case http.client.IncompleteRead(expected=int(missing)) if self.total is not None:
+                return f"the transfer ended after {self.total - missing:,} of {self.total:,} bytes"
+            case http.client.IncompleteRead():
+                return "the transfer ended early"
+        return None
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    max_redirections = MOST_REDIRECTS
-    max_repeats = MOST_REDIRECTS
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        _check_protocol(newurl, secure=req.full_url.startswith("https:"))
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+
+def _package(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise DownloadError(
+            f"downloading a dataset needs the package {name}, which is not installed; install it with: pip install "
+            f"'caged-rec[data]', or fetch the files by hand and use --from"
+        ) from error
 
 
 def _check_protocol(url: str, *, secure: bool = False) -> None:
@@ -169,74 +231,8 @@ def _check_protocol(url: str, *, secure: bool = False) -> None:
         raise DownloadError(f"will not fetch {url}: its protocol is '{scheme}', allowed here: {' and '.join(allowed)}")
 
 
-def _copy(
-    response: Any, partial: _Partial, url: str, stall_seconds: float, progress: Progress, total: int | None
-) -> None:
-    """Append what arrives; `partial.size` counts the bytes that are in the file."""
-    try:
-        with partial.path.open("r+b" if partial.size else "wb") as handle:
-            if partial.size:
-                handle.truncate(partial.size)
-                handle.seek(partial.size)
-            progress(partial.size, total)
-            while chunk := _next_chunk(response, stall_seconds):
-                if partial.size + len(chunk) > LARGEST_DOWNLOAD:
-                    raise _too_large(url)
-                handle.write(chunk)
-                handle.flush()  # so that the count is right whenever the transfer breaks off
-                partial.size += len(chunk)
-                progress(partial.size, total)
-    except OSError as error:  # of the disk: those of the network are a _TransferError by now
-        raise RunError(
-            f"could not write to {partial.path.parent}: {error.strerror or error}; free space or choose another place "
-            f"with --out"
-        ) from error
-
-
-def _next_chunk(response: Any, stall_seconds: float) -> bytes:
-    try:
-        chunk: bytes = response.read1(CHUNK)
-    except (OSError, http.client.HTTPException) as error:
-        raise _TransferError(_in_words(error, stall_seconds)) from error
-    return chunk
-
-
-def _in_words(error: object, stall_seconds: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"the server fell silent for {stall_seconds:g} s"
-    if isinstance(error, ConnectionRefusedError):
-        return "the server refused the connection"
-    if isinstance(error, socket.gaierror):
-        return "the server's name could not be looked up (is there a network?)"
-    if isinstance(error, http.client.IncompleteRead):
-        return "the transfer ended early"
-    return f"the connection failed ({error})"
-
-
-def _continues(response: Any, partial: _Partial) -> bool:
-    """Whether a partial answer starts where the last transfer stopped, in the same file."""
-    answered = str(response.headers.get("Content-Range", ""))
-    same = _validator(response.headers) in (None, partial.validator)
-    return same and answered.startswith(f"bytes {partial.size}-")
-
-
-def _validator(headers: Message) -> str | None:
+def _validator(headers: Mapping[str, str]) -> str | None:
     tag = headers.get("ETag")
     if tag and not tag.startswith("W/"):  # a weak tag does not promise equal bytes
-        return str(tag)
-    modified = headers.get("Last-Modified")
-    return str(modified) if modified else None
-
-
-def _content_length(headers: Message) -> int | None:
-    with suppress(TypeError, ValueError):
-        length = int(headers.get("Content-Length", ""))
-        return length if length >= 0 else None
-    return None
-
-
-def _too_large(url: str) -> DownloadError:
-    return DownloadError(
-        f"will not fetch {url}: it is larger than {LARGEST_DOWNLOAD >> 30} GiB, more than any known dataset; fetch it "
-        f"by hand and use --from"
-    )
+        return tag
+    return headers.get("Last-Modified")
