@@ -1,7 +1,7 @@
 """How long an audit of many lists takes, and how much memory; and the same metrics written with pandas.
 
-    python benchmarks/audit.py --rows 10_000_000 --rounds 3 --json benchmarks/results/audit_10m_cpu2.json
-    python benchmarks/audit.py --rows 100_000_000 --no-pandas --order shuffled --items 200_000 \\
+    python -m benchmarks.audit --rows 10_000_000 --rounds 3 --json benchmarks/results/audit_10m_cpu2.json
+    python -m benchmarks.audit --rows 100_000_000 --no-pandas --order shuffled --items 200_000 \\
         --json benchmarks/results/audit_100m_cpu2.json
 
 Lists of 20 items, a training log of four interactions per user and a test part of one are generated in a temporary
@@ -15,7 +15,6 @@ import argparse
 import json
 import math
 import os
-import platform
 import resource
 import statistics
 import subprocess
@@ -26,16 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from caged import __version__
 from caged.data.ids import Array
-from caged.files import write_json
+from caged.files import make_parent, write_json
 from caged.page.text_table import markdown_table
-from caged.runs.results import shareable
 from caged.seeding import numpy_generator
 
 K = 20
@@ -96,7 +92,7 @@ def generate(folder: Path, users: int, items: int, order: str, ids: str) -> None
 
 def measured(side: str, folder: Path) -> dict[str, Any]:
     """Run one side in a process of its own."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--side", side, "--folder", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.audit", "--side", side, "--folder", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
@@ -113,7 +109,7 @@ def run_side(side: str, folder: Path) -> None:
         result = audit_lists(files["recs"], train=files["train"], test=files["test"], ks=(K,))
         values, counts = result.metrics, result.counts
     else:
-        from audit_pandas import PandasAudit
+        from benchmarks.audit_pandas import PandasAudit
 
         start = time.perf_counter()
         values, counts = PandasAudit(files["recs"], files["train"], files["test"], K).run(), {}
@@ -206,30 +202,16 @@ def main() -> None:
     results = [compare(options, order) for order in ([options.order] if options.order else ORDERS)]
     print_table(results)
     if options.json:
+        from benchmarks.circumstances import circumstances  # not at the top: torch has no place in a measured process
+
         record = {
             "results": results,
-            "cores": len(os.sched_getaffinity(0)),
-            # Over the last 1, 5 and 15 minutes: whether the sides had the cores for themselves.
-            "load_average": {"before": load_before, "after": os.getloadavg()},
-            "processor": _processor(),
+            "load_average_before": load_before,
             "threads": os.environ.get("OMP_NUM_THREADS"),
-            "versions": {
-                "caged": __version__,
-                "python": platform.python_version(),
-                "pandas": pd.__version__,
-                "pyarrow": pa.__version__,
-                "numpy": np.__version__,
-            },
-            "command": shareable(" ".join(["python", "benchmarks/audit.py", *sys.argv[1:]])),
+            **circumstances("benchmarks.audit", packages=("pandas",)),
         }
-        options.json.parent.mkdir(parents=True, exist_ok=True)
+        make_parent(options.json)
         write_json(options.json, record)
-
-
-def _processor() -> str:
-    """The name that Linux gives the processor."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

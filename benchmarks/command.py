@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,7 +44,6 @@ def bench(
       python -m benchmarks --only 'methods/reg*,methods/macr*' --profile
     """
     request = Request(only, device, threads, quick, profile)
-    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
 
     def begin(name: str) -> None:
         if out is not None:  # only now is everything else known to be right
@@ -55,7 +52,7 @@ def bench(
 
     def keep(results: list[dict[str, Any]]) -> None:
         if out is not None:  # after each benchmark, so that whatever ends this early loses little
-            write_json(out, record(results, request, command))
+            write_json(out, record(results, request))
 
     results = run(request, started=begin, measured=keep)
     if as_json:

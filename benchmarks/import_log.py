@@ -1,6 +1,6 @@
 """How long `caged data import` takes for a large log, and how much memory.
 
-    python benchmarks/import_log.py --rows 100_000_000 --json benchmarks/results/import_100m_cpu2.json
+    python -m benchmarks.import_log --rows 100_000_000 --json benchmarks/results/import_100m_cpu2.json
 
 A log is generated chunk by chunk as Parquet (or CSV) in a temporary folder, then imported by a process of its own,
 whose peak memory is what the system reports (ru_maxrss). Nothing of it stays on disk.
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -21,14 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from caged import __version__
-from caged.files import write_json
-from caged.runs.results import shareable
+from caged.files import make_parent, write_json
 from caged.seeding import numpy_generator
 
 CHUNK = 1_000_000
@@ -97,18 +92,6 @@ def main() -> None:
             "log_bytes": log.stat().st_size,
             "asked_for": {"users": users, "items": options.items},
             **measure(log, Path(folder) / "imported"),
-            "cores": len(os.sched_getaffinity(0)),
-            # Over the last 1, 5 and 15 minutes: whether the import had the cores for itself.
-            "load_average_before_and_during": [round(value, 2) for value in os.getloadavg()],
-            "processor": _processor(),
-            "versions": {
-                "caged": __version__,
-                "python": platform.python_version(),
-                "polars": polars.__version__,
-                "pyarrow": pa.__version__,
-                "numpy": np.__version__,
-            },
-            "command": shareable(" ".join(["python", "benchmarks/import_log.py", *sys.argv[1:]])),
         }
     print(
         f"{result['rows']:,} rows ({options.format}): {result['seconds']} s, "
@@ -116,14 +99,10 @@ def main() -> None:
         f"{result['merged_duplicates']:,} duplicates merged"
     )
     if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        write_json(options.json, result)
+        from benchmarks.circumstances import circumstances  # not at the top: a child inherits the peak of its parent
 
-
-def _processor() -> str:
-    """The name that Linux gives the processor."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+        make_parent(options.json)
+        write_json(options.json, {**result, **circumstances("benchmarks.import_log", packages=("polars",))})
 
 
 if __name__ == "__main__":

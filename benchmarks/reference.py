@@ -53,7 +53,7 @@ class LightGCN(torch.nn.Module):
         all_users, all_items = self()
         u, i, j = all_users[users], all_items[positives], all_items[negatives]
         ranking = F.softplus((u * j).sum(1) - (u * i).sum(1)).mean()
-        rows = (self.users(users), self.items(positives), self.items(negatives))
+        rows: tuple[torch.Tensor, ...] = (self.users(users), self.items(positives), self.items(negatives))
         penalty = sum(part.pow(2).sum() for part in rows) / (2 * len(users))
         return ranking + l2 * penalty
 

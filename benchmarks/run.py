@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import torch
 
 from benchmarks.cases import Case, cases
+from benchmarks.circumstances import circumstances
 from benchmarks.setting import Prepared, Setting
 from benchmarks.timing import Ceilings, interleaved, threads
 from caged.errors import ConfigError, suggestion
-from caged.runs.environment import check_threads, hardware, resolve_device, versions
-from caged.runs.results import shareable
+from caged.runs.environment import check_threads, resolve_device
 
 QUICK_ROUNDS = 2
 Result = dict[str, Any]
@@ -74,17 +72,10 @@ def run(
     return results
 
 
-def record(results: list[Result], request: Request, command: str) -> dict[str, Any]:
+def record(results: list[Result], request: Request) -> dict[str, Any]:
     """The results with all that one needs to judge them later."""
-    return {
-        "command": shareable(command),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load_average": [round(value, 2) for value in os.getloadavg()],
-        "versions": versions(),
-        "hardware": hardware(resolve_device(request.device)),
-        "quick": request.quick,
-        "results": results,
-    }
+    where = circumstances("benchmarks", resolve_device(request.device))
+    return {**where, "quick": request.quick, "results": results}
 
 
 class _Bench:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 from caged.files import read_json, write_text
 from caged.page.text_table import markdown_table
+from tools.marked import filled
 
 HERE = Path(__file__).parent
-PLACE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 HEADERS = ("benchmark", "data", "threads", "ours", "reference", "ratio", "of ceiling", "beside")
 NUMERIC = (False, False, True, True, True, True, True, False)
 
@@ -48,14 +47,17 @@ def table(record: dict[str, Any]) -> str:
         f"numpy {versions['numpy']}; load average at the end {load}"
     )
     written = markdown_table(HEADERS, [row for result in record["results"] for row in rows(result)], NUMERIC)
-    return f"{written}\n\n{origin}\n"
+    return f"{written}\n\n{origin}"
+
+
+def updated(text: str) -> str:
+    """The document with every table made anew."""
+    return filled(text, {"table": lambda name: table(read_json(HERE / "results" / name))})
 
 
 def main() -> None:
     readme = HERE / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    filled = PLACE.sub(lambda found: found[1] + table(read_json(HERE / "results" / found[2])) + found[3], text)
-    write_text(readme, filled)
+    write_text(readme, updated(readme.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

@@ -102,6 +102,7 @@ def _literal_update(method: CAGED, setting: Setting) -> Callable[[], float]:
     optimizer = torch.optim.Adam(model.parameters(), lr=method.config.estimator_learning_rate)
     users, items = method.graph.users.long(), method.graph.items.long()
     vectors = method.scorer().vectors
+    assert vectors is not None
     weights = (method.weights.to_user.clone(), method.weights.to_item.clone())
 
     def work() -> None:

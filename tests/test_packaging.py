@@ -8,9 +8,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 import venv
 import zipfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -120,10 +122,17 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert {"caged/py.typed", "caged/page/templates/page.html", "caged/runs/presets/gowalla.toml"} <= names
 
 
+@pytest.fixture
+def environment() -> Iterator[Path]:
+    """An empty environment, gone afterwards: with torch it is large."""
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        yield Path(folder)
+
+
 @pytest.mark.slow
-def test_the_wheel_works_in_an_empty_environment(wheel: Path, log_csv: Path, tmp_path: Path) -> None:
-    venv.create(tmp_path / "environment", with_pip=True)
-    commands = tmp_path / "environment" / "bin"
+def test_the_wheel_works_in_an_empty_environment(wheel: Path, log_csv: Path, environment: Path, tmp_path: Path) -> None:
+    commands = environment / "bin"
     install = (commands / "pip", "install", "--quiet", "--constraint", CLONE / "constraints.txt")
     for what in ("torch", wheel):  # torch first and pinned: an unpinned one may bring gigabytes along
         installed = run(*install, what, cwd=tmp_path)
@@ -131,19 +140,17 @@ def test_the_wheel_works_in_an_empty_environment(wheel: Path, log_csv: Path, tmp
             pytest.skip("no package index can be reached from here")
         assert installed.returncode == 0, installed.stderr
 
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-
     def call(*arguments: str | Path) -> str:
-        done = run(commands / "caged", *arguments, cwd=elsewhere)
+        done = run(commands / "caged", *arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     call("data", "split", log_csv, "-o", "split")
-    call("train", "--data", "split", "--out", "run", "--set", "train.epochs=2", "--set", "method.embedding_size=4")
+    small = ("--set", "train.epochs=2", "--set", "method.embedding_size=4")
+    call("train", "--data", "split", "--method", "lightgcn", "--out", "run", *small)
     call("recommend", "run", "--all-users", "-k", "5", "-o", "recs.parquet")
     parts = ("--train", "split/train.parquet", "--test", "split/test.parquet")
     audit = json.loads(call("audit", "recs.parquet", *parts, "-k", "5", "--json"))
     assert 0 < audit["metrics"]["recall@5"] <= 1
-    where = run(commands / "python", "-c", "import caged; print(caged.__file__)", cwd=elsewhere).stdout
-    assert where.startswith(str(tmp_path / "environment"))
+    where = run(commands / "python", "-c", "import caged; print(caged.__file__)", cwd=tmp_path).stdout
+    assert where.startswith(str(environment))

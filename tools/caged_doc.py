@@ -13,7 +13,6 @@ that was trained in the same way; from three seeds on it has Student's 95% inter
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -25,9 +24,8 @@ from scipy.stats import t as student
 
 from caged.files import read_json
 from caged.page.text_table import markdown_table
-from tools.methods_doc import rewrite, short
+from tools.marked import filled, rewrite, short
 
-MARKED = re.compile(r"(<!-- runs: (\S+) (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 BACKBONE = "lightgcn"
 METHODS = (BACKBONE, "caged")
 WITH_RANGE = {"Recall@20": "recall@20", "NDCG@20": "ndcg@20"}
@@ -63,12 +61,7 @@ class Run:
 
 def updated(text: str, results: Path) -> str:
     """The document with every marked part generated anew."""
-
-    def generated(match: re.Match[str]) -> str:
-        opening, dataset, protocol, end = match.groups()
-        return f"{opening}{_content(read_runs(results / dataset / protocol))}\n{end}"
-
-    return MARKED.sub(generated, text)
+    return filled(text, {"runs": lambda argument: _content(read_runs(results.joinpath(*argument.split())))})
 
 
 def read_runs(folder: Path) -> list[Run]:

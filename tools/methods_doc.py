@@ -16,23 +16,23 @@ A method of one's own that is registered gets its table by a marker with its nam
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from caged.config import OptionInfo, describe, value_text
-from caged.errors import CagedError, RunError
-from caged.files import read_json, write_text
+from caged.errors import RunError
+from caged.files import read_json
 from caged.models import entry
 from caged.page.numbers import UNDEFINED
 from caged.page.text_table import markdown_table
+from tools.marked import arguments_of, filled, rewrite, short
 
-MARKED = re.compile(r"(<!-- (parameters|results): ([^\n]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 RESULTS = re.compile(r"(\S+) (\S+)(?: on (\S+))?(?: except (.+))?")
 BACKBONE = "lightgcn"
 RESULT_COLUMNS = {
@@ -52,18 +52,12 @@ RESULT_COLUMNS = {
 
 def updated(text: str, results: Path) -> str:
     """The document with every marked part generated anew."""
-
-    def generated(match: re.Match[str]) -> str:
-        opening, kind, argument, end = match.groups()
-        content = parameters(argument) if kind == "parameters" else recorded(results, argument)
-        return f"{opening}{content}\n{end}"
-
-    return MARKED.sub(generated, text)
+    return filled(text, {"parameters": parameters, "results": partial(recorded, results)})
 
 
 def documented_methods(text: str) -> list[str]:
     """The methods that have a parameter table, in order."""
-    return [argument for _, kind, argument, _ in MARKED.findall(text) if kind == "parameters"]
+    return arguments_of(text, "parameters")
 
 
 def parameters(method: str) -> str:
@@ -129,31 +123,9 @@ def _mean(values: Sequence[float | None]) -> str:
     return short(mean(known)) if len(known) == len(values) else UNDEFINED
 
 
-def short(value: float) -> str:
-    """
-    >>> short(0.12345), short(195.4686)
-    ('0.1235', '195.5')
-    """
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.1f}"
-
-
 def _machine(record: dict[str, Any]) -> str:
     hardware = record["hardware"]
     return str(hardware.get("gpu") or f"CPU, {record['threads']} thread{'s' * (record['threads'] > 1)}")
-
-
-def rewrite(arguments: Sequence[str] | None, generated: Callable[[str, Path], str], description: str) -> None:
-    """The command of a document whose tables are generated: DOCUMENT [--results FOLDER]."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("document", type=Path)
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder that --record wrote to")
-    chosen = parser.parse_args(arguments)
-    if not chosen.document.is_file():
-        parser.error(f"{chosen.document} does not exist; give a document with markers, such as docs/methods.md")
-    try:
-        write_text(chosen.document, generated(chosen.document.read_text(encoding="utf-8"), chosen.results))
-    except CagedError as error:
-        parser.error(str(error))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

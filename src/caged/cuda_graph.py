@@ -30,7 +30,7 @@ def recorded(
     It draws from `generators` only. Warming up runs it for real; `put_back` undoes what matters of one run, the
     generators included. The caller keeps alive what `work` reads and writes: the recording knows it by address.
     """
-    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
         for _ in range(WARM_UP_RUNS):

@@ -259,7 +259,7 @@ class SparseProducts:
 
         graph = self._graph
         of_items = right[graph.user_count :]
-        out: Tensor = edge_dots(left, of_items, graph.users, graph.items)  # type: ignore[no-untyped-call]
+        out: Tensor = edge_dots(left, of_items, graph.users, graph.items)
         return out
 
     def sums(self, values: EdgeValues, nodes: Tensor) -> Tensor:
@@ -268,7 +268,7 @@ class SparseProducts:
         graph = self._graph
         stacked = torch.cat((values.to_user, values.to_item.index_select(0, graph.by_item)))
         nothing = torch.zeros_like(nodes, dtype=torch.float32)
-        out: Tensor = add_weighted_rows(nothing, 0.0, nodes, 1.0, stacked, graph.sparse_layout)  # type: ignore[no-untyped-call]
+        out: Tensor = add_weighted_rows(nothing, 0.0, nodes, 1.0, stacked, graph.sparse_layout)
         return out
 
 
@@ -287,7 +287,7 @@ class DenseProducts:
         self._matrices = [
             torch.zeros(self._users, columns, dtype=table_type, device=graph.device) for _ in EdgeValues._fields
         ]
-        self._side = torch.cuda.Stream(graph.device) if on_gpu else None  # type: ignore[no-untyped-call]
+        self._side = torch.cuda.Stream(graph.device) if on_gpu else None
 
     def enter(self, nodes: Tensor) -> Tensor:
         """Rounded, and zero rows for the padding of the items at the end."""
@@ -303,7 +303,7 @@ class DenseProducts:
         if matrix.is_cuda:
             from caged.graph.kernels.triton_edges import read_cells
 
-            out: Tensor = read_cells(matrix, self._cells)  # type: ignore[no-untyped-call]
+            out: Tensor = read_cells(matrix, self._cells)
             return out
         return matrix.view(-1).gather(0, self._cells).to(_sum_type(matrix))
 
@@ -331,7 +331,7 @@ class DenseProducts:
         if matrix.is_cuda:
             from caged.graph.kernels.triton_edges import write_cells
 
-            write_cells(matrix, self._cells, values.contiguous())  # type: ignore[no-untyped-call]
+            write_cells(matrix, self._cells, values.contiguous())
         else:
             matrix.view(-1).scatter_(0, self._cells, values.to(matrix.dtype))
         return matrix

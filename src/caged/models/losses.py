@@ -170,7 +170,7 @@ class _BprWithL2(torch.autograd.Function):
 
         ctx.batch, ctx.ranking_weight = batch, ranking_weight
         ctx.save_for_backward(*tables)
-        ranking, penalty = bpr_parts(tables, batch, ranking_weight).unbind()  # type: ignore[no-untyped-call]
+        ranking, penalty = bpr_parts(tables, batch, ranking_weight).unbind()
         return ranking, penalty
 
     @staticmethod
@@ -179,7 +179,7 @@ class _BprWithL2(torch.autograd.Function):
         from caged.graph.kernels.triton_triples import bpr_gradients
 
         scales = (ranking, penalty)
-        gradients = bpr_gradients(ctx.saved_tensors, ctx.batch, ctx.ranking_weight, *scales)  # type: ignore[no-untyped-call]
+        gradients = bpr_gradients(ctx.saved_tensors, ctx.batch, ctx.ranking_weight, *scales)
         return (None, None, *gradients)
 
 
@@ -190,7 +190,7 @@ class _Scores(torch.autograd.Function):
 
         ctx.batch = batch
         ctx.save_for_backward(*tensors)
-        found: tuple[Tensor, ...] = triple_scores(tensors[:4], tensors[4:], batch)  # type: ignore[no-untyped-call]
+        found: tuple[Tensor, ...] = triple_scores(tensors[:4], tensors[4:], batch)
         return found
 
     @staticmethod
@@ -199,4 +199,4 @@ class _Scores(torch.autograd.Function):
         from caged.graph.kernels.triton_triples import triple_gradients
 
         tables, heads = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
-        return (None, *triple_gradients(tables, heads, ctx.batch, *slopes))  # type: ignore[no-untyped-call]
+        return (None, *triple_gradients(tables, heads, ctx.batch, *slopes))

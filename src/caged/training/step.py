@@ -39,7 +39,7 @@ class PlainSteps:
     def step(self, batch: Batch) -> dict[str, Tensor]:
         self.optimizer.zero_grad(set_to_none=True)
         losses = self.method.loss(batch)
-        losses.total.backward()  # type: ignore[no-untyped-call]
+        losses.total.backward()
         self.optimizer.step()
         return {name: value.detach() for name, value in {"total": losses.total, **losses.parts}.items()}
 

@@ -99,7 +99,7 @@ class DenseOperator:
         padded = [-(-count // PADDING) * PADDING for count in self._shape]
         self._to_user = torch.zeros(padded[0], padded[1], device=graph.device, dtype=table_type)
         self._to_item = torch.zeros(padded[1], padded[0], device=graph.device, dtype=table_type)
-        self._side = torch.cuda.Stream(graph.device)  # type: ignore[no-untyped-call]
+        self._side = torch.cuda.Stream(graph.device)
         self._buffers: dict[int, tuple[Tables, Tables]] = {}
         self.assign(to_user, to_item)
 
@@ -174,7 +174,5 @@ def _products(
     """base_scale * base[r] + table_scale * sum over the edges of row r of values[e] * table[sources[e]]."""
     from caged.graph.kernels.triton_products import add_weighted_rows
 
-    out: Tensor = add_weighted_rows(  # type: ignore[no-untyped-call]
-        base, base_scale, table, table_scale, values, layout, rows
-    )
+    out: Tensor = add_weighted_rows(base, base_scale, table, table_scale, values, layout, rows)
     return out

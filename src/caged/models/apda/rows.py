@@ -73,7 +73,7 @@ class _SourceRows(torch.autograd.Function):
 
         ctx.save_for_backward(hidden, start, keep)
         ctx.fixed = {"rho": rho, "unit": unit, "epsilon": EPSILON}
-        rows: tuple[Tensor, Tensor | None, Tensor | None] = fused(  # type: ignore[no-untyped-call]
+        rows: tuple[Tensor, Tensor | None, Tensor | None] = fused(
             hidden.contiguous(), start.contiguous(), uniform, keep, noise=noise, **ctx.fixed
         )
         return rows
@@ -85,7 +85,5 @@ class _SourceRows(torch.autograd.Function):
 
         hidden, start, keep = ctx.saved_tensors
         given = [None if part is None else part.contiguous() for part in gradients]
-        to_hidden, to_start = source_row_gradients(  # type: ignore[no-untyped-call]
-            given, hidden.contiguous(), start.contiguous(), keep, **ctx.fixed
-        )
+        to_hidden, to_start = source_row_gradients(given, hidden.contiguous(), start.contiguous(), keep, **ctx.fixed)
         return (to_hidden, to_start, None, None, None, None, None)

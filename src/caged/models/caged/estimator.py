@@ -222,7 +222,7 @@ class Estimator:
                 condition = self.network.condition(centre)
                 parts = elbo(self.network, rows, hidden, condition, tau, averaged=self.averaged)
             sums = torch.stack((batch.weight @ parts.recon, batch.weight @ parts.kl))  # not in half precision
-            (terms.recon * sums[0] + terms.kl * sums[1]).backward()  # type: ignore[no-untyped-call]
+            (terms.recon * sums[0] + terms.kl * sums[1]).backward()
         self.optimizer.step()
         return sums.detach()
 

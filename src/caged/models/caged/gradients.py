@@ -97,7 +97,7 @@ class SideStream:
     """A second CUDA stream for work that the next product does not wait for; on CPU everything has its turn."""
 
     def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
