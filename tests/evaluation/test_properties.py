@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from caged.evaluation.keys import METRICS, MetricKey
 from caged.evaluation.measure import measure
+from caged.evaluation.metrics import METRICS, MetricKey
 from tests.evaluation.worlds import World, random_world
 
 fast = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])

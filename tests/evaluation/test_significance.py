@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from caged.errors import ConfigError
-from caged.evaluation import intervals, significance
-from caged.evaluation.intervals import Interval
+from caged.evaluation import bootstrap, significance
+from caged.evaluation.bootstrap import Interval
 from caged.evaluation.significance import (
     hedges_g,
     holm,
@@ -188,7 +188,7 @@ def test_the_bootstrap_is_its_definition():
 
 
 def test_columns_share_the_draws(monkeypatch):
-    monkeypatch.setattr(intervals, "BLOCK_COUNTS", 8 * 7)  # blocks of seven draws
+    monkeypatch.setattr(bootstrap, "BLOCK_COUNTS", 8 * 7)  # blocks of seven draws
     rng = np.random.default_rng(1)
     a, b = rng.random((8, 3)), rng.random((8, 3))
     b[2, 1] = math.nan

@@ -1,18 +1,16 @@
-"""`Aligned`: the lists of some users beside what they are measured against, and every value per user."""
+"""`Aligned`: the lists of some users beside what they are measured against, and what metrics ask of both."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from caged.data.ids import Array
-from caged.data.popularity import BUCKETS
+from caged.data.popularity import BUCKETS, ItemGroups
 from caged.data.seen import find
-from caged.evaluation import bias, exposure, ranking
-from caged.evaluation.keys import MetricKey
+from caged.evaluation import bias, exposure
 from caged.evaluation.lists import PADDING
 from caged.evaluation.reference import Reference
 
@@ -27,8 +25,11 @@ class Aligned:
     reference: Reference
     users: Array  # rows, ascending
     items: Array  # (n, width), -1 throughout for a user without a list
-    computed: dict[MetricKey, Array] = field(default_factory=dict)
-    sums: dict[str, Array] = field(default_factory=dict)
+    _popularity: dict[int, Array] = field(default_factory=dict)  # by cut-off; several metrics need it
+
+    @property
+    def groups(self) -> ItemGroups:
+        return self.reference.item_groups
 
     @cached_property
     def listed(self) -> Array:
@@ -52,11 +53,21 @@ class Aligned:
     @cached_property
     def popular(self) -> Array:
         """Which places hold a popular item; meaningless on padding."""
-        return np.asarray(self.reference.item_groups.popular.take(self.items))
+        return np.asarray(self.groups.popular.take(self.items))
 
     @cached_property
     def relevant(self) -> dict[str | None, Array]:
         return {group: counts[self.users] for group, counts in self.reference.relevant_counts.items()}
+
+    @cached_property
+    def profile_popularity(self) -> Array:
+        """Mean degree of the training items, NaN without any."""
+        return np.asarray(self.reference.profile_popularity[self.users])
+
+    @cached_property
+    def profile_sections(self) -> Array:
+        """Head, middle and tail shares of the training items: (n, 3)."""
+        return np.asarray(self.reference.profile_sections[self.users])
 
     @cached_property
     def unseen(self) -> Array:
@@ -76,7 +87,7 @@ class Aligned:
         position[self.found[row, column]] = column + 1
         owner = find(self.users, users)
         kept = owner >= 0
-        return owner[kept], self.reference.item_groups.degrees[items[kept]], position[kept]
+        return owner[kept], self.groups.degrees[items[kept]], position[kept]
 
     def _find(self, keys: Array) -> Array:
         """Per place the index of its pair among ascending keys of these users, -1 where it is not there."""
@@ -108,76 +119,32 @@ class Aligned:
         start, stop = np.searchsorted(keys, [first, last])
         return slice(int(start), int(stop))
 
+    # ---------------------------------------------------------------- per user, at a cut-off
+
+    def popularity(self, k: int) -> Array:
+        """Mean degree of the list, NaN without one."""
+        if k not in self._popularity:
+            self._popularity[k] = bias.arp(self.items, self.groups.degrees, k)
+        return self._popularity[k]
+
+    def sections(self, k: int) -> Array:
+        """Head, middle and tail shares of the list: (n, 3)."""
+        return bias.list_sections(self.items, self.groups.section, k)
+
+    def bucket_exposure(self, k: int) -> Array:
+        """Places of the list by popularity bucket of their item: (n, BUCKETS)."""
+        rows, items = bias.listed_pairs(self.items, k)
+        return bias.label_counts(rows, self.groups.bucket[items], len(self.users), BUCKETS)
+
+    def listed_unseen(self, k: int, group: str) -> Array:
+        """Listed items of an item group that are new to the user."""
+        counted = self.unseen & (self.popular if group == "popular" else ~self.popular)
+        return np.asarray(np.count_nonzero(counted[:, :k], axis=1))
+
+    def eligible(self, group: str) -> Array:
+        """Items of an item group that could be listed: those that are new to the user, for users with a list."""
+        return np.asarray(self.reference.eligible_counts[group][self.users] * self.has_list)
+
     def exposed(self, k: int) -> Array:
+        """How many of the lists name each item of the catalogue."""
         return exposure.exposure(self.items, self.reference.item_count, k)
-
-    # ---------------------------------------------------------------- values per user
-
-    def per_user(self, name: str, k: int, group: str | None = None) -> Array:
-        key = MetricKey(name, k, group)
-        if key not in self.computed:
-            if name in _ACCURACY:
-                self.computed[key] = _ACCURACY[name](self.hits[group], self.relevant[group], k)
-            else:
-                self.computed[key] = _OF_LISTS[name](self, k)
-        return self.computed[key]
-
-    def summed(self, name: str) -> Array:
-        """The part of a pooled metric that each user adds, by the name it has in `Report.sums`."""
-        if name not in self.sums:
-            head, _, group = name.partition("/")
-            what, _, k = head.partition("@")
-            self.sums[name] = _SUMS[what](self, int(k or 0), group)
-        return self.sums[name]
-
-
-_ACCURACY: dict[str, Callable[[Array, Array, int], Array]] = {
-    "recall": ranking.recall,
-    "precision": ranking.precision,
-    "hit": ranking.hit,
-    "mrr": ranking.mrr,
-    "map": ranking.average_precision,
-    "ndcg": ranking.ndcg,
-    "ndcg_hits100": ranking.ndcg_hits100,
-}
-
-
-def _popularity_lift(aligned: Aligned, k: int) -> Array:
-    return bias.popularity_lift(aligned.per_user("arp", k), aligned.summed("profile_popularity"))
-
-
-def _upd(aligned: Aligned, k: int) -> Array:
-    listed = bias.list_sections(aligned.items, aligned.reference.item_groups.section, k)
-    return bias.upd(aligned.reference.profile_sections[aligned.users], listed)
-
-
-_OF_LISTS: dict[str, Callable[[Aligned, int], Array]] = {
-    "arp": lambda at, k: bias.arp(at.items, at.reference.item_groups.degrees, k),
-    "popularity_lift": _popularity_lift,
-    "tail_share": lambda at, k: bias.tail_share(at.items, at.reference.item_groups.niche, k),
-    "aclt": lambda at, k: bias.aclt(at.items, at.reference.item_groups.niche, k),
-    "novelty": lambda at, k: bias.novelty(at.items, at.reference.item_groups.degrees, at.reference.trained_users, k),
-    "upd": _upd,
-    "pru": lambda at, k: bias.pru(*at.relevant_pairs, len(at.users), k),
-}
-
-
-def _bucket_exposure(aligned: Aligned, k: int, _: str) -> Array:
-    rows, items = bias.listed_pairs(aligned.items, k)
-    return bias.label_counts(rows, aligned.reference.item_groups.bucket[items], len(aligned.users), BUCKETS)
-
-
-def _listed_unseen(aligned: Aligned, k: int, group: str) -> Array:
-    counted = aligned.unseen & (aligned.popular if group == "popular" else ~aligned.popular)
-    return np.asarray(np.count_nonzero(counted[:, :k], axis=1))
-
-
-_SUMS: dict[str, Callable[[Aligned, int, str], Array]] = {
-    "profile_popularity": lambda at, _, __: at.reference.profile_popularity[at.users],
-    "bucket_exposure": _bucket_exposure,
-    "listed_unseen": _listed_unseen,
-    "eligible": lambda at, _, group: at.reference.eligible_counts[group][at.users] * at.has_list,
-    "hits": lambda at, k, group: np.count_nonzero(at.hits[group][:, :k], axis=1),
-    "relevant": lambda at, _, group: at.relevant[group],
-    "listed": lambda at, _, __: at.has_list.astype(np.int64),
-}

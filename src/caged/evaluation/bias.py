@@ -43,19 +43,6 @@ def popularity_lift(listed: Array, profile: Array) -> Array:
     return (listed - profile) / profile
 
 
-def delta_gap(listed: Array, profile: Array) -> float:
-    """(A - B) / B, A and B the means of a and b over the users that have both: a ratio of means.
-
-    >>> delta_gap(np.array([2.0, 4.0, 9.0]), np.array([1.0, 3.0, np.nan]))
-    0.5
-    """
-    both = ~np.isnan(listed) & ~np.isnan(profile)
-    if not both.any():
-        return float("nan")
-    mean_listed, mean_profile = listed[both].mean(), profile[both].mean()
-    return float((mean_listed - mean_profile) / mean_profile)
-
-
 def tail_share(items: Array, niche: Array, k: int) -> Array:
     """Share of the list that is niche (also known as APLT).
 

@@ -8,8 +8,8 @@ import torch
 
 from caged.data.interactions import Interactions
 from caged.errors import DataError
-from caged.evaluation.keys import MetricKey, list_width
 from caged.evaluation.measure import Report, measure
+from caged.evaluation.metrics import MetricKey, list_width
 from caged.evaluation.outcome import Evaluation
 from caged.evaluation.reference import Reference
 from caged.evaluation.topk import Ranker, Scorer, check_k, top_k
@@ -36,7 +36,8 @@ def evaluate(
     """
     reference = Reference(train, valid, relevant)
     _check_not_empty(relevant, "evaluated")
-    wanted = list(ks) if metrics is None else [MetricKey.parse(text).k for text in metrics]
+    keys = None if metrics is None else [MetricKey.parse(text) for text in metrics]
+    wanted = list(ks) if keys is None else [key.k for key in keys]
     for k in wanted:
         check_k(k, reference.item_count)
     lists = top_k(
@@ -46,7 +47,7 @@ def evaluate(
         seen=reference.seen,
         device=device,
     )
-    return Evaluation(measure(lists, reference, ks, metrics=metrics), reference, lists)
+    return Evaluation(measure(lists, reference, ks, metrics=keys), reference, lists)
 
 
 def make_validator(
@@ -63,14 +64,13 @@ def make_validator(
     """
     reference = Reference(train, relevant=valid)
     _check_not_empty(valid, "validation")
-    names = [f"recall@{k}", f"ndcg@{k}"] if metrics is None else list(metrics)
-    keys = [MetricKey.parse(name) for name in names]
+    keys = [MetricKey.parse(name) for name in ((f"recall@{k}", f"ndcg@{k}") if metrics is None else metrics)]
     for key in keys:
         check_k(key.k, reference.item_count)
     rank = Ranker(reference.relevant_users, list_width(keys), seen=reference.seen, device=device)
 
     def validate(scorer: Scorer) -> dict[str, float]:
-        return measure(rank(scorer), reference, metrics=names).metrics
+        return measure(rank(scorer), reference, metrics=keys).metrics
 
     return validate
 

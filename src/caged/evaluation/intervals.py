@@ -1,88 +1,59 @@
 """Intervals of metrics over the choice of users.
 
-Up to `MOST_DRAWN` users a percentile bootstrap: users are drawn with replacement, and every key is computed again from
-the sums over the drawn users (`estimates`). A draw is a row of counts, how often each user came; all sums of many draws
-are therefore one matrix product. Above that many users the normal approximation of the same functions.
+Up to `MOST_DRAWN` users a percentile bootstrap: every key is computed again from the sums over the users drawn. Above
+that many users the normal approximation of the same functions.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from caged.data.ids import Array
-from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
-from caged.evaluation.keys import MetricKey
+from caged.evaluation.bootstrap import (
+    DRAWS,
+    MOST_DRAWN,
+    SEED,
+    Interval,
+    normal_interval,
+    percentile_interval,
+    replicates,
+)
 from caged.evaluation.measure import Moments, Report, columns_of, moments_of
-
-MOST_DRAWN = 200_000  # users
-LEVELS = (0.025, 0.975)
-NORMAL_QUANTILE = 1.959964
-LARGEST_UNDEFINED_SHARE = 0.05  # of the draws; above it a key gets no interval
-BLOCK_COUNTS = 1 << 22  # counts of users that a product of draws has at a time
+from caged.evaluation.metrics import MetricKey, OfSums, with_sums
 
 
-class Interval(NamedTuple):
-    """95%, over the choice of users; says nothing about seeds."""
-
-    low: float
-    high: float
-    method: Literal["bootstrap", "normal"]
-
-
-def intervals(report: Report, *, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
+def intervals(report: Report, *, draws: int = DRAWS, seed: int = SEED) -> dict[str, Interval]:
     """An interval for every key of the report that has one.
 
-    The same draws serve every key, so that intervals of related keys belong together. `coverage`, `gini` and `entropy`
-    get none: drawing users with replacement loses lists, which shifts these systematically.
+    The same draws serve every key, so that intervals of related keys belong together.
     """
-    estimates = {
-        key: estimate_of(MetricKey.parse(key), report.bucket_mass)
-        for key in report.metrics
-        if MetricKey.parse(key).name not in WITHOUT_INTERVAL
-    }
+    formulas = with_sums(report.keys)
     if len(report.users) > MOST_DRAWN or report.moments:
-        found = {key: _normal(estimate, _moments(report, key, estimate)) for key, estimate in estimates.items()}
+        found = {key: _normal(report, key, formula) for key, formula in formulas.items()}
     else:
-        found = _bootstrap(report, estimates, draws, seed)
+        found = _bootstrap(report, formulas, draws, seed)
     return {key: interval for key, interval in found.items() if interval is not None}
 
 
-def drawn_counts(users: int, draws: int, seed: int) -> Iterator[Array]:
-    """How often each of `users` is drawn, (block of draws, users), in the order of `rng.integers(0, n, size=n)`."""
-    generator = np.random.default_rng(seed)
-    block = max(1, BLOCK_COUNTS // max(users, 1))
-    for start in range(0, draws, block):
-        counts = np.empty((min(block, draws - start), users))
-        for row in counts:
-            row[:] = np.bincount(generator.integers(0, users, size=users), minlength=users)
-        yield counts
-
-
-def percentile_interval(replicates: Array) -> Interval | None:
-    """The middle 95% of the defined replicates, or None where too many are undefined."""
-    defined = replicates[~np.isnan(replicates)]
-    if len(replicates) - len(defined) > LARGEST_UNDEFINED_SHARE * len(replicates) or len(defined) == 0:
-        return None
-    low, high = np.quantile(defined, LEVELS)
-    return Interval(float(low), float(high), "bootstrap")
-
-
-def _bootstrap(report: Report, estimates: dict[str, Estimate], draws: int, seed: int) -> dict[str, Interval | None]:
+def _bootstrap(
+    report: Report, formulas: dict[MetricKey, OfSums], draws: int, seed: int
+) -> dict[MetricKey, Interval | None]:
     users = len(report.users)
     if users == 0:
         return {}
     columns = _Columns()
     places = {
-        key: [columns.place(part) for part in columns_of(estimate, report)] for key, estimate in estimates.items()
+        key: [columns.place(part) for part in columns_of(key, formula, report)] for key, formula in formulas.items()
     }
     table = columns.table(users)
-    sums = np.concatenate([counts @ table for counts in drawn_counts(users, draws, seed)])
-    return {key: percentile_interval(estimates[key].value(sums[:, place])) for key, place in places.items()}
+    sums = replicates(lambda counts: counts @ table, users, draws=draws, seed=seed)
+    return {
+        key: percentile_interval(formulas[key].value(sums[:, place], report.bucket_mass))
+        for key, place in places.items()
+    }
 
 
 class _Columns:
@@ -103,16 +74,12 @@ class _Columns:
         return np.stack(self._columns, axis=1) if self._columns else np.empty((rows, 0))
 
 
-def _moments(report: Report, key: str, estimate: Estimate) -> Moments:
-    return report.moments[key] if report.moments else moments_of(estimate, report)
-
-
-def _normal(estimate: Estimate, moments: Moments) -> Interval | None:
+def _normal(report: Report, key: MetricKey, formula: OfSums) -> Interval | None:
     """Value +- 1.96 standard errors; for a mean that is s / sqrt(n), for the others it is linearised."""
-    value = float(estimate.value(moments.sums))
+    moments: Moments = report.moments[key] if report.moments else moments_of(key, formula, report)
+    value = float(formula.value(moments.sums, report.bucket_mass))
     if math.isnan(value) or moments.users < 2:
         return None
-    gradient = estimate.gradient(moments.sums)
+    gradient = formula.gradient(moments.sums, report.bucket_mass)
     squares = float(gradient @ moments.products @ gradient)
-    reach = NORMAL_QUANTILE * math.sqrt(max(squares, 0.0) * moments.users / (moments.users - 1))
-    return Interval(value - reach, value + reach, "normal")
+    return normal_interval(value, math.sqrt(max(squares, 0.0) * moments.users / (moments.users - 1)))

@@ -1,35 +1,42 @@
 """`measure`: lists and a reference in, every metric out, per user first and the mean last.
 
 Users are measured in blocks, so that memory does not grow with them; what the metrics need of a block are sums over
-its users (`estimates`) and how often each item was shown.
+its users and how often each item was shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from caged.data.ids import Array
 from caged.errors import ConfigError, DataError, unknown
-from caged.evaluation import exposure
 from caged.evaluation.aligned import Aligned
-from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
-from caged.evaluation.keys import MetricKey, list_width, metric_keys
 from caged.evaluation.lists import PADDING, Lists, PackedLists
+from caged.evaluation.metrics import (
+    Mean,
+    MetricKey,
+    OfItems,
+    OfSums,
+    Sum,
+    UserColumns,
+    list_width,
+    metric_keys,
+    with_sums,
+)
 from caged.evaluation.parallel import in_order
 from caged.evaluation.reference import Reference
 
 Missing = Literal["zero", "skip"]
-Key = TypeVar("Key")
 BLOCK_PLACES = 1 << 20  # list places that are measured at a time
 
 
 class Moments(NamedTuple):
-    """Of what the users add to a key (see `estimates`): sums, and sums of products."""
+    """Of what the users add to a key: sums, and sums of products."""
 
     sums: Array  # (m,)
     products: Array  # (m, m)
@@ -61,11 +68,15 @@ class Report:
     bucket_mass: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # training interactions per bucket
     moments: dict[str, Moments] = field(default_factory=dict)
 
-    def per_user_of(self, key: MetricKey) -> Array:
-        return self.per_user[str(key)]
+    @property
+    def keys(self) -> list[MetricKey]:
+        return [MetricKey.parse(key) for key in self.metrics]
 
-    def sum_of(self, name: str) -> Array:
-        return self.sums[name]
+    def per_user_of(self, key: MetricKey) -> Array:
+        return self.per_user[key]
+
+    def sum_of(self, part: Sum, k: int, group: str = "") -> Array:
+        return self.sums[part.name(k, group)]
 
 
 def measure(
@@ -171,28 +182,37 @@ def _padded(lists: Lists | PackedLists, users: Array, width: int) -> Array:
 
 @dataclass(eq=False)
 class _Block:
-    """One block in the words of `estimates`."""
+    """The users of one block and what was computed of them, each thing once."""
 
     aligned: Aligned
+    per_user: dict[str, Array] = field(default_factory=dict)
+    sums: dict[str, Array] = field(default_factory=dict)
 
     @cached_property
     def user_group(self) -> Array:
         return self.aligned.reference.user_groups.label[self.aligned.users]
 
     def per_user_of(self, key: MetricKey) -> Array:
-        return self.aligned.per_user(key.name, key.k, key.item_group)
+        if key not in self.per_user:
+            formula = key.metric.formula
+            assert isinstance(formula, Mean), f"{key} has no value per user"
+            self.per_user[key] = formula.of_user(self.aligned, key.k, key.item_group)
+        return self.per_user[key]
 
-    def sum_of(self, name: str) -> Array:
-        return self.aligned.summed(name)
+    def sum_of(self, part: Sum, k: int, group: str = "") -> Array:
+        name = part.name(k, group)
+        if name not in self.sums:
+            self.sums[name] = part.of_lists(self.aligned, k, group)
+        return self.sums[name]
 
 
 class _Measured(NamedTuple):
     """What is left of a block."""
 
-    moments: dict[MetricKey, Moments]
+    moments: dict[str, Moments]
     exposures: dict[int, Array]
     listed_users: int
-    per_user: dict[MetricKey, Array]
+    per_user: dict[str, Array]
     sums: dict[str, Array]
 
 
@@ -201,24 +221,22 @@ class _Tally:
 
     def __init__(self, keys: Sequence[MetricKey], reference: Reference, *, keep_per_user: bool) -> None:
         self.keys, self.reference, self.keep_per_user = keys, reference, keep_per_user
-        self.estimates: dict[MetricKey, Estimate] = {
-            key: estimate_of(key, _bucket_mass(reference, key)) for key in keys if key.name not in WITHOUT_INTERVAL
-        }
-        self.moments: dict[MetricKey, Moments] = {}
+        self.formulas = with_sums(keys)
+        self.moments: dict[str, Moments] = {}
         self.exposures: dict[int, Array] = {}
         self.listed_users = 0
-        self.per_user: list[dict[MetricKey, Array]] = []
+        self.per_user: list[dict[str, Array]] = []
         self.sums: list[dict[str, Array]] = []
 
     def measured(self, aligned: Aligned) -> _Measured:
         """Everything about one block; changes nothing, so that blocks can be measured at the same time."""
         block = _Block(aligned)
-        moments = {
-            key: moments_of(estimate, block, with_products=not self.keep_per_user)
-            for key, estimate in self.estimates.items()
+        moments: dict[str, Moments] = {
+            key: moments_of(key, formula, block, with_products=not self.keep_per_user)
+            for key, formula in self.formulas.items()
         }
-        ks = dict.fromkeys(key.k for key in self.keys if key.name in WITHOUT_INTERVAL)
-        kept = (aligned.computed, aligned.sums) if self.keep_per_user else ({}, {})
+        ks = dict.fromkeys(key.k for key in self.keys if key not in self.formulas)
+        kept = (block.per_user, block.sums) if self.keep_per_user else ({}, {})
         return _Measured(moments, {k: aligned.exposed(k) for k in ks}, int(aligned.has_list.sum()), *kept)
 
     def add(self, block: _Measured) -> None:
@@ -231,38 +249,32 @@ class _Tally:
         self.sums.append(block.sums)
 
     def report(self, users: Array, counts: dict[str, int]) -> Report:
-        values = {str(key): self._value(key) for key in self.keys}
+        values = {key: self._value(key) for key in self.keys}
         return Report(
             users=users,
             metrics={key: value for key, (value, _) in values.items()},
             users_per_metric={key: count for key, (_, count) in values.items()},
-            per_user={str(key): rows for key, rows in _joined(self.per_user).items()},
+            per_user=_joined(self.per_user),
             sums=_joined(self.sums),
             counts=counts,
             user_group=self.reference.user_groups.label[users],
             exposures=self.exposures,
             bucket_mass=self.reference.item_groups.bucket_mass,
-            moments={} if self.keep_per_user else {str(key): moments for key, moments in self.moments.items()},
+            moments={} if self.keep_per_user else self.moments,
         )
 
     def _value(self, key: MetricKey) -> tuple[float, int]:
         """The value and the number of users behind it."""
-        if key.name in WITHOUT_INTERVAL:
+        formula = key.metric.formula
+        if isinstance(formula, OfItems):
             members = None if key.group is None else self.reference.item_groups.member(key.group)
-            return _OVER_CATALOGUE[key.name](self.exposures[key.k], members), self.listed_users
+            return formula.value(self.exposures[key.k], members), self.listed_users
         moments = self.moments[key]
-        return float(self.estimates[key].value(moments.sums)), moments.users
+        return float(formula.value(moments.sums, self.reference.item_groups.bucket_mass)), moments.users
 
 
-_OVER_CATALOGUE: dict[str, Callable[[Array, Array | None], float]] = {
-    "coverage": exposure.coverage,
-    "gini": lambda exposed, _: exposure.gini(exposed),
-    "entropy": lambda exposed, _: exposure.entropy(exposed),
-}
-
-
-def moments_of(estimate: Estimate, users: _Block | Report, *, with_products: bool = True) -> Moments:
-    parts = columns_of(estimate, users)
+def moments_of(key: MetricKey, formula: OfSums, users: UserColumns, *, with_products: bool = True) -> Moments:
+    parts = columns_of(key, formula, users)
     sums = np.array([float(part.sum()) for part in parts])  # one by one: NumPy adds long columns pairwise, tables not
     if not with_products:
         return Moments(sums, np.zeros((0, 0)))
@@ -273,22 +285,16 @@ def moments_of(estimate: Estimate, users: _Block | Report, *, with_products: boo
     return Moments(sums, np.einsum("in,jn->ij", table, table))
 
 
-def columns_of(estimate: Estimate, users: _Block | Report) -> list[Array]:
+def columns_of(key: MetricKey, formula: OfSums, users: UserColumns) -> list[Array]:
     """What each user adds, one array per sum."""
-    parts = estimate.parts(users)
-    return [column for part in parts for column in (part.T if part.ndim == 2 else [part])]
+    return [column for part in formula.adds(users, key) for column in (part.T if part.ndim == 2 else [part])]
 
 
 def _added(a: Moments, b: Moments) -> Moments:
     return Moments(a.sums + b.sums, a.products + b.products)
 
 
-def _bucket_mass(reference: Reference, key: MetricKey) -> Array:
-    """Only where a key needs it, since it takes the degrees of all items."""
-    return reference.item_groups.bucket_mass if key.name == "exposure_kl" else np.zeros(0, dtype=np.int64)
-
-
-def _joined(blocks: Sequence[dict[Key, Array]]) -> dict[Key, Array]:
+def _joined(blocks: Sequence[dict[str, Array]]) -> dict[str, Array]:
     if len(blocks) == 1:
         return blocks[0]
     return {key: np.concatenate([block[key] for block in blocks]) for key in (blocks[0] if blocks else {})}

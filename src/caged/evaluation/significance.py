@@ -15,7 +15,15 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.errors import ConfigError
-from caged.evaluation.intervals import MOST_DRAWN, NORMAL_QUANTILE, Interval, drawn_counts, percentile_interval
+from caged.evaluation.bootstrap import (
+    DRAWS,
+    MOST_DRAWN,
+    SEED,
+    Interval,
+    normal_interval,
+    percentile_interval,
+    replicates,
+)
 
 LEVEL = 0.05  # an adjusted p below this is called significant
 LEAST_RUNS = 5  # per method; fewer seeds give no test
@@ -78,7 +86,7 @@ def paired_test(a: Array, b: Array) -> PairedTest:
     )
 
 
-def paired_interval(a: Array, b: Array, *, draws: int = 1000, seed: int = 0) -> Interval | None:
+def paired_interval(a: Array, b: Array, *, draws: int = DRAWS, seed: int = SEED) -> Interval | None:
     """95% interval of the mean difference b - a over the choice of users; None where there is none.
 
     The users are resampled `draws` times (percentile bootstrap), NaN wherever either value is; over 200,000 users the
@@ -90,7 +98,7 @@ def paired_interval(a: Array, b: Array, *, draws: int = 1000, seed: int = 0) -> 
     return paired_intervals(_as_floats(a)[:, None], _as_floats(b)[:, None], draws=draws, seed=seed)[0]
 
 
-def paired_intervals(a: Array, b: Array, *, draws: int = 1000, seed: int = 0) -> list[Interval | None]:
+def paired_intervals(a: Array, b: Array, *, draws: int = DRAWS, seed: int = SEED) -> list[Interval | None]:
     """`paired_interval` of each column of two tables (users, metrics); the same draws serve every column."""
     if a.shape != b.shape:
         raise ConfigError(f"paired values have the shapes {a.shape} and {b.shape}; they need a row per user in both")
@@ -100,13 +108,13 @@ def paired_intervals(a: Array, b: Array, *, draws: int = 1000, seed: int = 0) ->
         return [None] * differences.shape[1]
     if len(differences) > MOST_DRAWN:
         return [_normal_interval(differences[defined[:, column], column]) for column in range(differences.shape[1])]
-    weighted = np.where(defined, differences, 0.0)
-    replicates = [
-        np.divide(counts @ weighted, total, out=np.full(total.shape, np.nan), where=total > 0)
-        for counts in drawn_counts(len(differences), draws, seed)
-        for total in [counts @ defined.astype(np.float64)]
-    ]
-    return [percentile_interval(column) for column in np.concatenate(replicates).T]
+    weighted, present = np.where(defined, differences, 0.0), defined.astype(np.float64)
+
+    def means(counts: Array) -> Array:
+        total = counts @ present
+        return np.asarray(np.divide(counts @ weighted, total, out=np.full(total.shape, np.nan), where=total > 0))
+
+    return [percentile_interval(column) for column in replicates(means, len(differences), draws=draws, seed=seed).T]
 
 
 # -------------------------------------------------------------------- over seeds
@@ -277,5 +285,4 @@ def _normal_p(z: float) -> float:
 def _normal_interval(d: Array) -> Interval | None:
     if len(d) < 2:
         return None
-    mean, reach = _mean(d), NORMAL_QUANTILE * math.sqrt(_variance(d) / len(d))
-    return Interval(mean - reach, mean + reach, "normal")
+    return normal_interval(_mean(d), math.sqrt(_variance(d) / len(d)))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from caged.data import Development, Split, given_split, split_log, validate_on
 from caged.data.source import Source
 from caged.errors import ConfigError, DataError, unknown
-from caged.evaluation.keys import metric_keys
+from caged.evaluation.metrics import MetricKey, metric_keys
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class Protocol:
     catalogue: Literal["occurring", "max_id"]
     method: Mapping[str, Any] = field(default_factory=dict)  # values it owns; applied where the method has the key
     train: Mapping[str, Any] = field(default_factory=dict)
-    hidden_metrics: tuple[str, ...] = ()  # not reported, because they mislead outside the comparison they exist for
+    published_metrics: bool = False  # reports also what only exists to compare with published tables
 
-    def metrics(self, ks: Sequence[int]) -> list[str]:
+    def metrics(self, ks: Sequence[int]) -> list[MetricKey]:
         """The keys that a report under this protocol holds."""
-        return [str(key) for key in metric_keys(ks) if key.name not in self.hidden_metrics]
+        return [key for key in metric_keys(ks) if self.published_metrics or not key.metric.published]
 
 
 HONEST = Protocol(
@@ -32,7 +32,6 @@ HONEST = Protocol(
     summary="7:1:2 split; every decision on validation; test read once, after training; standard NDCG",
     warning=None,
     catalogue="occurring",
-    hidden_metrics=("ndcg_hits100",),
 )
 PAPER = Protocol(
     name="paper",
@@ -42,6 +41,7 @@ PAPER = Protocol(
     catalogue="max_id",
     method={"layers": 2},
     train={"sampler": "user_equal"},
+    published_metrics=True,
 )
 PROTOCOLS = {protocol.name: protocol for protocol in (HONEST, PAPER)}
 

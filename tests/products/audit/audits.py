@@ -10,7 +10,7 @@ import numpy as np
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.popularity import USER_GROUPS, ItemGroups
-from caged.evaluation.intervals import Interval
+from caged.evaluation.bootstrap import Interval
 from caged.evaluation.lists import Lists
 from caged.evaluation.measure import measure
 from caged.evaluation.reference import Reference

@@ -16,8 +16,8 @@ from caged.data.splits.kinds import Split
 from caged.errors import ConfigError, DataError, RunError
 from caged.evaluation import measure as measuring
 from caged.evaluation.evaluate import Evaluation
-from caged.evaluation.keys import metric_keys
 from caged.evaluation.measure import measure
+from caged.evaluation.metrics import metric_keys
 from caged.products.audit.folder import read_audit, write_audit
 from caged.products.audit.of_lists import audit_evaluation, audit_lists
 from tests.evaluation.worlds import TOY, World, random_world, toy_world

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from caged.data.ids import Array
-from caged.data.popularity import BUCKETS, USER_GROUPS
+from caged.data.popularity import BUCKETS, ITEM_GROUPS, USER_GROUPS
+from caged.evaluation.metrics import MetricKey
 from caged.page import charts
 from caged.page.charts import Series
 from caged.page.definitions import meaning
@@ -22,8 +23,8 @@ HISTORY, LISTS, WANTED = "Training interactions", "List places", "Wanted in the 
 _LOOKS = {HISTORY: REFERENCE, LISTS: 0, WANTED: 1}
 _LORENZ_STEPS = 50
 GROUP_NAMES = {"niche-taste": "Niche taste", "diverse": "In between", "blockbuster": "Blockbuster"}
-ITEM_NAMES = {"": "All items", "/popular": "Popular", "/niche": "Niche"}
-_ITEM_LOOKS = {"": REFERENCE, "/popular": 3, "/niche": 2}  # apart from those of lists and wishes
+ITEM_NAMES = {None: "All items", "popular": "Popular", "niche": "Niche"}
+_ITEM_LOOKS = {None: REFERENCE, "popular": 3, "niche": 2}  # apart from those of lists and wishes
 
 
 def main_k(audit: AuditResult) -> int:
@@ -31,14 +32,14 @@ def main_k(audit: AuditResult) -> int:
     return audit.ks[0]
 
 
-def with_interval(audit: AuditResult, key: str, written: Format = percent) -> str:
+def with_interval(audit: AuditResult, key: MetricKey) -> str:
     """`12.3% (11.9% to 12.7%)`; without the brackets where there is no interval."""
-    value = audit.metrics.get(key, math.nan)
+    value, written = audit.metrics.get(key, math.nan), format_of(key)
     between = interval_text(audit, key, written).replace(" ", "\N{NO-BREAK SPACE}")  # a line breaks before it
     return written(value) + (f" ({between})" if between else "")
 
 
-def interval_text(audit: AuditResult, key: str, written: Format = percent) -> str:
+def interval_text(audit: AuditResult, key: str, written: Format) -> str:
     interval = audit.intervals.get(key)
     if interval is None or not math.isfinite(audit.metrics.get(key, math.nan)):
         return ""
@@ -151,18 +152,17 @@ def lorenz_figure(audit: AuditResult) -> Figure:
 def group_figure(audit: AuditResult) -> Figure:
     """Popularity lift by user group, and recall beside it where there is a test."""
     k = main_k(audit)
-    lift, recall = f"popularity_lift@{k}", f"recall@{k}"
-    groups = {f"/{group}": name for group, name in GROUP_NAMES.items()}
-    panels = [_rows_panel(audit, lift, f"Popularity lift@{k}", groups, signed_percent)]
-    shown = [lift, f"delta_gap@{k}", f"tail_share@{k}", f"upd@{k}"]
+    lift, recall = MetricKey("popularity_lift", k), MetricKey("recall", k)
+    panels = [_rows_panel(audit, lift, f"Popularity lift@{k}", GROUP_NAMES)]
+    shown = [lift, *(MetricKey(name, k) for name in ("delta_gap", "tail_share", "upd"))]
     if has_test(audit):
-        panels.append(_rows_panel(audit, recall, f"Recall@{k}", groups, percent))
-        shown += [recall, f"ndcg@{k}"]
+        panels.append(_rows_panel(audit, recall, f"Recall@{k}", GROUP_NAMES))
+        shown += [recall, MetricKey("ndcg", k)]
     columns = [Column("user group", numeric=False), Column("users", "Users with a value of the first metric.")]
     columns += [Column(key, meaning(key)) for key in shown]
     rows = [
-        [GROUP_NAMES[group], f"{audit.users.get(f'{lift}/{group}', 0):,}"]
-        + [with_interval(audit, f"{key}/{group}", _written(key)) for key in shown]
+        [GROUP_NAMES[group], f"{audit.users.get(lift.of(group), 0):,}"]
+        + [with_interval(audit, key.of(group)) for key in shown]
         for group in USER_GROUPS
     ]
     beside = (
@@ -180,16 +180,16 @@ def group_figure(audit: AuditResult) -> Figure:
 
 def accuracy_figure(audit: AuditResult) -> Figure:
     k = main_k(audit)
-    names = ("recall", "ndcg")
+    recall, ndcg = MetricKey("recall", k), MetricKey("ndcg", k)
     panels = [
-        _rows_panel(audit, f"{name}@{k}", f"{title}@{k}", ITEM_NAMES, percent)
-        for name, title in zip(names, ("Recall", "NDCG"), strict=True)
+        _rows_panel(audit, recall, f"Recall@{k}", ITEM_NAMES),
+        _rows_panel(audit, ndcg, f"NDCG@{k}", ITEM_NAMES),
     ]
     columns = [Column("relevant items", numeric=False), Column("users", "Users who wanted at least one such item.")]
-    columns += [Column(f"{name}@{k}", meaning(f"{name}@{k}")) for name in names]
+    columns += [Column(key, meaning(key)) for key in (recall, ndcg)]
     rows = [
-        [title, f"{audit.users.get(f'recall@{k}{group}', 0):,}"]
-        + [with_interval(audit, f"{name}@{k}{group}") for name in names]
+        [title, f"{audit.users.get(recall.of(group), 0):,}"]
+        + [with_interval(audit, key.of(group)) for key in (recall, ndcg)]
         for group, title in ITEM_NAMES.items()
     ]
     caption = (
@@ -205,11 +205,11 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
     """The same lists against several tests: recall of all, popular and niche items."""
     names = list(tests)
     first = tests[names[0]]
-    key = f"recall@{main_k(first)}"
+    key, ndcg = MetricKey("recall", main_k(first)), MetricKey("ndcg", main_k(first))
     series = []
     for group, title in ITEM_NAMES.items():
-        values = [test.metrics.get(key + group, math.nan) for test in tests.values()]
-        bounds = [test.intervals.get(key + group) for test in tests.values()]
+        values = [test.metrics.get(key.of(group), math.nan) for test in tests.values()]
+        bounds = [test.intervals.get(key.of(group)) for test in tests.values()]
         lower = [bound.low if bound else math.nan for bound in bounds]
         upper = [bound.high if bound else math.nan for bound in bounds]
         series.append(Series(title, values, lower, upper, look=_ITEM_LOOKS[group]))
@@ -228,12 +228,7 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
             height=320,
         )
 
-    shown = {
-        key: key,
-        "popular": f"{key}/popular",
-        "niche": f"{key}/niche",
-        f"ndcg@{main_k(first)}": f"ndcg@{main_k(first)}",
-    }
+    shown = {str(key): key, **{group: key.of(group) for group in ITEM_GROUPS}, str(ndcg): ndcg}
     columns = [
         Column("test", numeric=False),
         Column("rests on", "What decides which pairs are in this test.", numeric=False),
@@ -309,21 +304,20 @@ def signed_percent(value: float) -> str:
     return f"+{percent(value)}" if value > 0 else percent(value)
 
 
-def _written(key: str) -> Format:
-    name = key.partition("@")[0]
-    if name in ("popularity_lift", "delta_gap"):
-        return signed_percent
-    return decimal if name == "upd" else percent
+def format_of(key: MetricKey) -> Format:
+    return {"share": percent, "change": signed_percent}.get(key.metric.unit, decimal)
 
 
-def _rows_panel(audit: AuditResult, key: str, heading: str, groups: dict[str, str], written: Format) -> Panel:
-    """One bar per group; `groups` names them by the end of their key."""
-    rows = []
+def _rows_panel(
+    audit: AuditResult, key: MetricKey, heading: str, groups: Mapping[str, str] | Mapping[str | None, str]
+) -> Panel:
+    """One bar per group, under its name."""
+    rows, written = [], format_of(key)
     for group, name in groups.items():
-        interval = audit.intervals.get(key + group)
+        interval = audit.intervals.get(key.of(group))
         low, high = interval[:2] if interval else (None, None)
         look = _ITEM_LOOKS.get(group, _LOOKS[LISTS])
-        rows.append(charts.Row(name, audit.metrics.get(key + group, math.nan), low, high, look))
+        rows.append(charts.Row(name, audit.metrics.get(key.of(group), math.nan), low, high, look))
     said = "; ".join(f"{row.name}: {written(row.value)}" for row in rows)
 
     def draw(width: int) -> str:

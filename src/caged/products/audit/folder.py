@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from caged.data.folders import new_folder
 from caged.errors import RunError
-from caged.evaluation.intervals import Interval
+from caged.evaluation.bootstrap import Interval
 from caged.files import read_json, write_json
 from caged.products.audit.result import AuditResult, Exposure
 from caged.runs.environment import versions

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caged.errors import ConfigError, suggestion
-from caged.evaluation.keys import METRICS, MetricKey
+from caged.evaluation.metrics import METRICS, MetricKey
 from caged.products.audit.folder import read_audit
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -38,7 +38,7 @@ class Gate:
     """One condition; `sign` is an operator, or `drops` or `rises` for a change relative to a base."""
 
     text: str
-    key: str
+    key: MetricKey
     sign: str
     bound: float
 
@@ -106,7 +106,7 @@ class Base:
 def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -> None:
     """Refuse gates that the audit to come cannot judge: at another cut-off, or relative to a base that is not there."""
     for gate in gates:
-        k = MetricKey.parse(gate.key).k
+        k = gate.key.k
         if k not in ks:
             measured = ", ".join(map(str, ks))
             raise ConfigError(
@@ -165,9 +165,9 @@ def _number(text: str, gate: str) -> float:
     return value
 
 
-def _known_key(key: str, gate: str) -> str:
+def _known_key(key: str, gate: str) -> MetricKey:
     try:
-        return str(MetricKey.parse(key))
+        return MetricKey.parse(key)
     except ConfigError as error:
         name = key.partition("@")[0].partition("/")[0]
         if name in METRICS:

@@ -15,9 +15,9 @@ from caged.errors import ConfigError
 from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
 from caged.evaluation.intervals import intervals
-from caged.evaluation.keys import MetricKey, list_width, metric_keys
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.measure import Missing, Report, measure
+from caged.evaluation.metrics import LISTED_UNSEEN, MetricKey, list_width, metric_keys
 from caged.evaluation.outcome import Evaluation, Measured
 from caged.evaluation.parallel import meanwhile
 from caged.evaluation.reference import Reference
@@ -83,9 +83,7 @@ def audit_lists(
 
         def against(test: Interactions | None, rests_on: Evidence) -> AuditResult:
             reference = Reference(inputs.train, inputs.valid, test)
-            report = measure(
-                lists, reference, metrics=[str(key) for key in keys], missing=missing, per_user_limit=PER_USER_LIMIT
-            )
+            report = measure(lists, reference, metrics=keys, missing=missing, per_user_limit=PER_USER_LIMIT)
             fingerprints.result()  # each part keeps its own
             measured = Measured(report, reference)
             seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
@@ -163,7 +161,7 @@ def _result(
 ) -> AuditResult:
     report, reference = measured.report, measured.reference
     train, groups = reference.train, reference.item_groups
-    ks = tuple(dict.fromkeys(MetricKey.parse(key).k for key in report.metrics))
+    ks = tuple(dict.fromkeys(key.k for key in report.keys))
     named = {"train": train, "valid": reference.valid, "test": reference.relevant}
     counted = {**_sizes(reference), **report.counts, **counts}
     return AuditResult(
@@ -203,9 +201,9 @@ def _distinct(ks: Sequence[int]) -> list[int]:
 def _seen_places(report: Report, k: int) -> int:
     """Among the first k places of all lists, those whose item the user had already."""
     if report.moments:
-        unseen = sum(report.moments[f"exposure_rate@{k}/{group}"].sums[0] for group in ITEM_GROUPS)
+        unseen = sum(report.moments[MetricKey("exposure_rate", k, group)].sums[0] for group in ITEM_GROUPS)
     else:
-        unseen = sum(report.sums[f"listed_unseen@{k}/{group}"].sum() for group in ITEM_GROUPS)
+        unseen = sum(report.sum_of(LISTED_UNSEEN, k, group).sum() for group in ITEM_GROUPS)
     return int(report.exposures[k].sum() - unseen)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from caged.data.ids import Array
-from caged.evaluation.keys import MetricKey
+from caged.evaluation.metrics import MetricKey
 from caged.page.definitions import INTERVAL, NICHE, POPULAR, meaning
 from caged.page.html import (
     Column,
@@ -22,7 +22,7 @@ from caged.page.html import (
     Tile,
     render,
 )
-from caged.page.numbers import decimal, number, percent
+from caged.page.numbers import number, percent
 from caged.products.audit import charts as figures
 from caged.products.audit.charts import has_test, interval_text, main_k
 from caged.products.audit.evidence import TEXTS
@@ -31,12 +31,12 @@ from caged.products.audit.verdict import evidence_text, verdict
 from caged.runs.environment import versions
 
 _TILES = (
-    ("recall", "", "Found of what was wanted"),
+    ("recall", None, "Found of what was wanted"),
     ("recall", "niche", "Found of the niche wishes"),
-    ("tail_share", "", "Places for niche items"),
-    ("popularity_lift", "", "Popularity against history"),
+    ("tail_share", None, "Places for niche items"),
+    ("popularity_lift", None, "Popularity against history"),
     ("coverage", "niche", "Niche items reached"),
-    ("gini", "", "Inequality of the places"),
+    ("gini", None, "Inequality of the places"),
 )
 _GROUPS = (("popular items", POPULAR), ("niche items", NICHE))
 _MOST_MISSED = 10
@@ -131,9 +131,9 @@ def _tiles(audit: AuditResult) -> list[Tile]:
     k = main_k(audit)
     tiles = []
     for name, group, title in _TILES:
-        key = str(MetricKey(name, k, group or None))
+        key = MetricKey(name, k, group)
         value = audit.metrics.get(key, math.nan)
-        written = {"popularity_lift": figures.signed_percent, "gini": decimal}.get(name, percent)
+        written = figures.format_of(key)
         shown = written(value) if math.isfinite(value) else "not known"
         between = interval_text(audit, key, written)
         tiles.append(Tile(Term(title, f"{key}: {meaning(key)}"), shown, between or "no interval", key))
@@ -254,24 +254,19 @@ def _all_numbers(audit: AuditResult) -> Table:
     rows = [
         [
             Term(key, meaning(key)),
-            number(value),
+            number(audit.metrics[key]),
             interval_text(audit, key, number) or "-",
             f"{audit.users.get(key, 0):,}",
         ]
-        for key, value in audit.metrics.items()
+        for key in audit.keys
     ]
     return Table("Every metric of this audit", columns, rows)
 
 
 def _glossary(audit: AuditResult) -> list[tuple[str, str]]:
     k = main_k(audit)
-    names = dict.fromkeys(MetricKey.parse(key).name for key in audit.metrics)
-    without_group = {"exposure_rate", "pooled_recall"}
-    terms = [
-        (f"{name}@{k}", meaning(f"{name}@{k}" + ("/niche" if name in without_group else "")))
-        for name in names
-        if f"{name}@{k}" in audit.metrics or name in without_group
-    ]
+    shown = [key for key in audit.keys if key.k == k and key.group == (None if None in key.metric.groups else "niche")]
+    terms = [(str(key.of(None)), meaning(key)) for key in shown]
     return [(name, f"{words[0].upper()}{words[1:]}.") for name, words in _GROUPS] + terms
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from caged.data.ids import Array, IdMap
-from caged.evaluation.intervals import Interval
+from caged.evaluation.bootstrap import Interval
+from caged.evaluation.metrics import MetricKey
 from caged.products.audit.evidence import Evidence
 
 
@@ -64,3 +65,7 @@ class AuditResult:
     sums: pa.Table | None = None  # user_id and the numerators and denominators of the pooled keys
     bucket_mass: tuple[int, ...] = ()  # training interactions per popularity bucket
     titles: Mapping[str, str] = field(default_factory=dict)  # of items, by id as text, as far as known
+
+    @property
+    def keys(self) -> list[MetricKey]:
+        return [MetricKey.parse(key) for key in self.metrics]

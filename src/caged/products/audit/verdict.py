@@ -10,6 +10,8 @@ import math
 from typing import NamedTuple
 
 from caged.data.ids import Array
+from caged.data.popularity import ITEM_GROUPS
+from caged.evaluation.metrics import MetricKey
 from caged.page.definitions import meaning
 from caged.page.html import Finding
 from caged.page.numbers import percent
@@ -72,9 +74,9 @@ def popular_share(audit: AuditResult, counts: Array) -> float:
 
 def _about_items(audit: AuditResult) -> Finding:
     k = main_k(audit)
-    key = f"tail_share@{k}"
+    key = MetricKey("tail_share", k)
     tail = range_of(audit, key)
-    measured = f"100% minus tail_share@{k}. {meaning(key)}"
+    measured = f"100% minus {key}. {meaning(key)}"
     if tail is None or not audit.exposure.popular.any():
         text = "too few items with training interactions, or no lists, to tell popular items from niche ones."
         return Finding("Nothing can be said about popular items", text, measured)
@@ -99,9 +101,9 @@ def _about_items(audit: AuditResult) -> Finding:
 
 def _about_users(audit: AuditResult) -> Finding:
     k = main_k(audit)
-    lift = f"popularity_lift@{k}"
-    niche, blockbuster = (range_of(audit, f"{lift}/{group}") for group in ("niche-taste", "blockbuster"))
-    measured = meaning(f"{lift}/niche-taste")
+    lift = MetricKey("popularity_lift", k)
+    niche, blockbuster = (range_of(audit, lift.of(group)) for group in ("niche-taste", "blockbuster"))
+    measured = meaning(lift.of("niche-taste"))
     if niche is None:
         text = "no list belongs to a user of this group with a training history."
         return Finding("Nothing can be said about people with niche taste", text, measured)
@@ -121,7 +123,7 @@ def _about_users(audit: AuditResult) -> Finding:
 
 def _served(audit: AuditResult, k: int) -> str:
     """The second half of the sentence about users: how much of what they wanted is found."""
-    niche, blockbuster = (range_of(audit, f"recall@{k}/{group}") for group in ("niche-taste", "blockbuster"))
+    niche, blockbuster = (range_of(audit, MetricKey("recall", k, group)) for group in ("niche-taste", "blockbuster"))
     if niche is None or blockbuster is None:
         return ""
     if niche.high < blockbuster.low:
@@ -135,11 +137,12 @@ def _served(audit: AuditResult, k: int) -> str:
 
 def _about_worth(audit: AuditResult) -> Finding:
     k = main_k(audit)
-    measured = f"recall@{k}/popular and recall@{k}/niche. {meaning(f'recall@{k}/niche')}"
+    of_popular, of_niche = (MetricKey("recall", k, group) for group in ITEM_GROUPS)
+    measured = f"{of_popular} and {of_niche}. {meaning(of_niche)}"
     if not has_test(audit):
         text = "no test part was given, so this page describes the lists and cannot say how good they are."
         return Finding("Whether people wanted these items is not known", text, measured)
-    popular, niche = (range_of(audit, f"recall@{k}/{group}") for group in ("popular", "niche"))
+    popular, niche = range_of(audit, of_popular), range_of(audit, of_niche)
     if popular is None or niche is None:
         text = "the test part has no user with a relevant item in both groups, popular and niche."
         return Finding("Popular and niche wishes cannot be compared", text, measured)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from caged.evaluation.intervals import Interval
-from caged.evaluation.keys import METRICS, MetricKey
+from caged.evaluation.bootstrap import Interval
 from caged.evaluation.measure import Missing
+from caged.evaluation.metrics import MetricKey
 from caged.files import write_text
 from caged.page.html import templates_are_there
 from caged.page.numbers import UNDEFINED, number
@@ -165,18 +165,14 @@ def summary_rows(result: AuditResult, *, only_accuracy: bool = False) -> list[li
             f"{result.users[key]:,}",
         ]
         for key in _summary_keys(result)
-        if not only_accuracy or METRICS[MetricKey.parse(key).name].kind == "accuracy"
+        if not only_accuracy or key.metric.needs_test
     ]
 
 
-def _summary_keys(result: AuditResult) -> list[str]:
-    wanted = {
-        str(MetricKey(name, k, group or None))
-        for k in result.ks
-        for name, _, group in (text.partition("/") for text in _SHOWN)
-        if has_test(result) or METRICS[name].kind != "accuracy"
-    }
-    return [key for key in result.metrics if key in wanted]
+def _summary_keys(result: AuditResult) -> list[MetricKey]:
+    wanted = [text.partition("/") for text in _SHOWN]
+    shown = {MetricKey(name, k, group or None) for k in result.ks for name, _, group in wanted}
+    return [key for key in result.keys if key in shown and (has_test(result) or not key.metric.needs_test)]
 
 
 def to_json(result: AuditResult) -> dict[str, Any]:

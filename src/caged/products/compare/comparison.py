@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from caged.errors import ConfigError, unknown
-from caged.evaluation.keys import MetricKey
+from caged.evaluation.metrics import MetricKey
 from caged.products.compare.differences import Difference, adjusted, differences
 from caged.products.compare.entries import Entry, read_entry
 from caged.products.compare.groups import (
@@ -46,8 +46,8 @@ NICHE_AXIS = ("recall@{k}/niche", "tail_share@{k}")
 class TradeOff:
     """Accuracy against niche items: one point per method, and who is not beaten in both."""
 
-    x: str
-    y: str
+    x: MetricKey
+    y: MetricKey
     points: Mapping[str, tuple[float, float]]
     front: tuple[str, ...]  # by x, ascending
 
@@ -58,7 +58,7 @@ class Comparison:
 
     dataset: str | None
     protocol: str | None
-    metrics: tuple[str, ...]
+    metrics: tuple[MetricKey, ...]
     methods: tuple[Group, ...]
     differences: tuple[Difference, ...]  # by method, then metric
     seed_test: Literal["welch", "paired"] | None
@@ -142,15 +142,15 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 # -------------------------------------------------------------------- which metrics
 
 
-def _chosen(entries: Sequence[Entry], ks: Sequence[int], metrics: Sequence[str] | None) -> list[str]:
+def _chosen(entries: Sequence[Entry], ks: Sequence[int], metrics: Sequence[str] | None) -> list[MetricKey]:
     k = DEFAULT_K if DEFAULT_K in ks else ks[0]
-    everywhere = [key for key in entries[0].metrics if all(key in entry.metrics for entry in entries)]
+    everywhere = [key for key in entries[0].keys if all(key in entry.metrics for entry in entries)]
     if metrics is None:
-        keys = [key for pattern in DEFAULT_METRICS if (key := pattern.format(k=k)) in everywhere]
+        keys = [key for key in _at(k, DEFAULT_METRICS) if key in everywhere]
         if not keys:
             raise ConfigError(f"the folders share none of the usual metrics at k = {k}; choose some with --metrics")
         return keys
-    keys = [str(MetricKey.parse(text.strip())) for text in dict.fromkeys(metrics)]
+    keys = [MetricKey.parse(text.strip()) for text in dict.fromkeys(metrics)]
     for key in keys:
         lacking = next((entry for entry in entries if key not in entry.metrics), None)
         if lacking is not None:
@@ -160,13 +160,18 @@ def _chosen(entries: Sequence[Entry], ks: Sequence[int], metrics: Sequence[str] 
     return keys
 
 
+def _at(k: int, patterns: Sequence[str]) -> list[MetricKey]:
+    return [MetricKey.parse(pattern.format(k=k)) for pattern in patterns]
+
+
 # -------------------------------------------------------------------- trade-off and JSON
 
 
 def _trade_off(groups: Sequence[Group], k: int) -> TradeOff | None:
-    def defined(patterns: Sequence[str]) -> str | None:
-        keys = [pattern.format(k=k) for pattern in patterns]
-        return next((key for key in keys if all(_known(entry, key) for g in groups for entry in g.entries)), None)
+    def defined(patterns: Sequence[str]) -> MetricKey | None:
+        return next(
+            (key for key in _at(k, patterns) if all(_known(entry, key) for g in groups for entry in g.entries)), None
+        )
 
     x, y = defined(ACCURACY_AXIS), defined(NICHE_AXIS)
     if x is None or y is None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.errors import DataError
-from caged.evaluation.intervals import Interval
-from caged.evaluation.keys import METRICS, MetricKey
+from caged.evaluation.bootstrap import Interval
+from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import (
     LEVEL,
     PairedTest,
@@ -35,7 +35,7 @@ class Difference:
     """One method against the baseline in one metric. `users` is None where the metric has no value per user."""
 
     method: str
-    metric: str
+    metric: MetricKey
     baseline_value: float
     value: float
     difference: float  # over the users with a value in both, where there are values per user
@@ -58,7 +58,7 @@ class Difference:
         if p >= LEVEL or self.difference == 0:
             return "unclear"
         rises = self.difference > 0
-        direction = METRICS[MetricKey.parse(self.metric).name].direction
+        direction = self.metric.metric.direction
         if self.over_seeds is None or direction not in ("up", "down"):
             return "higher" if rises else "lower"
         return "better" if rises == (direction == "up") else "worse"
@@ -74,14 +74,16 @@ class Difference:
         }
 
 
-def differences(base: Group, others: Sequence[Group], keys: Sequence[str], *, one_split: bool) -> list[Difference]:
+def differences(
+    base: Group, others: Sequence[Group], keys: Sequence[MetricKey], *, one_split: bool
+) -> list[Difference]:
     """One per method and metric; `one_split`: users can be paired."""
     of_base = _of_group(base, keys) if one_split else None
     return [one for group in others for one in _against(base, of_base, group, keys, one_split=one_split)]
 
 
 def _against(
-    base: Group, of_base: UserValues | None, group: Group, keys: Sequence[str], *, one_split: bool
+    base: Group, of_base: UserValues | None, group: Group, keys: Sequence[MetricKey], *, one_split: bool
 ) -> list[Difference]:
     of_group = None if of_base is None else _of_group(group, keys)
     paired = None if of_base is None or of_group is None else _Paired.of(of_base, of_group)
@@ -109,7 +111,7 @@ class _Paired:
         return cls(one.values[rows], other.values[places], (counts[0], counts[1]))
 
 
-def _of_group(group: Group, keys: Sequence[str]) -> UserValues | None:
+def _of_group(group: Group, keys: Sequence[MetricKey]) -> UserValues | None:
     """None where a run has no values per user."""
     if not all(entry.has_users for entry in group.entries):
         return None
@@ -117,7 +119,7 @@ def _of_group(group: Group, keys: Sequence[str]) -> UserValues | None:
 
 
 def _difference(
-    base: Group, group: Group, key: str, paired: _Paired | None, column: int, interval: Interval | None
+    base: Group, group: Group, key: MetricKey, paired: _Paired | None, column: int, interval: Interval | None
 ) -> Difference:
     before, after = base.mean(key), group.mean(key)
     over_users, lost = _over_users(base, group, key, paired, column)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from caged.data.ids import Array, IdMap
 from caged.errors import RunError
-from caged.evaluation.keys import MetricKey
+from caged.evaluation.metrics import MetricKey
 from caged.products.audit.folder import read_audit
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 
@@ -42,10 +42,14 @@ class Entry:
     metrics: Mapping[str, float]
     users: Mapping[str, int]
 
+    @cached_property
+    def keys(self) -> tuple[MetricKey, ...]:
+        return tuple(MetricKey.parse(key) for key in self.metrics)
+
     @property
     def ks(self) -> tuple[int, ...]:
         """Cut-offs in the order of the metrics."""
-        return tuple(dict.fromkeys(MetricKey.parse(key).k for key in self.metrics))
+        return tuple(dict.fromkeys(key.k for key in self.keys))
 
     @property
     def has_users(self) -> bool:
@@ -63,23 +67,22 @@ class Entry:
     def sums(self) -> StoredColumns:
         return StoredColumns(self.folder / SUMS)
 
-    def values_of(self, keys: Sequence[str]) -> UserValues:
+    def values_of(self, keys: Sequence[MetricKey]) -> UserValues:
         """The values of `keys` per user; a key that has none, or is not stored, is undefined for everybody."""
         users = self.per_user.users
         values = [self._values(key) for key in keys]
         return UserValues(users, np.stack(values, axis=1) if values else np.empty((len(users), 0)))
 
-    def _values(self, key: str) -> Array:
+    def _values(self, key: MetricKey) -> Array:
         """Those of a user group are the values of its users."""
-        parsed = MetricKey.parse(key)
-        column = str(MetricKey(parsed.name, parsed.k)) if parsed.user_group else key
-        needed = (column, "user_group") if parsed.user_group else (column,)
+        column = key.of(key.item_group)
+        needed = (column, "user_group") if key.user_group else (column,)
         if not all(name in self.per_user.schema.names for name in needed):
             return np.full(len(self.per_user.users), np.nan)
         values = np.asarray(self.per_user[column].to_numpy(), dtype=np.float64)
-        if parsed.user_group is None:
+        if key.user_group is None:
             return values
-        member = pc.fill_null(pc.equal(self.per_user["user_group"], parsed.user_group), False).to_numpy()
+        member = pc.fill_null(pc.equal(self.per_user["user_group"], key.user_group), False).to_numpy()
         return np.where(member, values, np.nan)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL
 from caged.page import charts
 from caged.page.definitions import INTERVAL, meaning
@@ -63,7 +64,7 @@ def _about(comparison: Comparison, method: str) -> str:
     return f"{method} against {comparison.baseline.name}: {'; '.join(map(_change, told))}."
 
 
-def _told(comparison: Comparison) -> list[str]:
+def _told(comparison: Comparison) -> list[MetricKey]:
     """The two axes of the trade-off where they are shown, else the first two metrics."""
     axes = [comparison.trade_off.x, comparison.trade_off.y] if comparison.trade_off else []
     shown = [key for key in axes if key in comparison.metrics]
@@ -72,7 +73,7 @@ def _told(comparison: Comparison) -> list[str]:
 
 def _change(one: Difference) -> str:
     """
-    >>> one = Difference("ips", "recall@20", 0.2, 0.25, 0.05, 25.0, None, None, (0, 0), None, None)
+    >>> one = Difference("ips", MetricKey("recall", 20), 0.2, 0.25, 0.05, 25.0, None, None, (0, 0), None, None)
     >>> _change(one)
     'recall@20 rises from 0.2000 to 0.2500 (+25.0%), not tested'
     """

@@ -10,9 +10,9 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.popularity import USER_GROUPS
-from caged.evaluation.estimates import WITHOUT_INTERVAL, Estimate, estimate_of
-from caged.evaluation.intervals import MOST_DRAWN, Interval, drawn_counts, percentile_interval
-from caged.evaluation.keys import METRICS, MetricKey
+from caged.evaluation.bootstrap import MOST_DRAWN, Interval, percentile_interval, replicates
+from caged.evaluation.measure import columns_of
+from caged.evaluation.metrics import Mean, MetricKey, Sum, with_sums
 from caged.products.compare.entries import StoredColumns
 from caged.products.compare.groups import Group
 
@@ -22,58 +22,53 @@ class PooledDifference(NamedTuple):
     interval: Interval | None
 
 
-def pooled_differences(base: Group, group: Group, keys: Sequence[str]) -> dict[str, PooledDifference]:
+def pooled_differences(base: Group, group: Group, keys: Sequence[MetricKey]) -> dict[MetricKey, PooledDifference]:
     """For the pooled keys among `keys`, where both sides store what each user adds; runs of a method are averaged."""
-    parsed = [key for key in map(MetricKey.parse, keys) if METRICS[key.name].kind == "catalogue"]
-    pooled = [key for key in parsed if key.name not in WITHOUT_INTERVAL]
+    pooled = {key: formula for key, formula in with_sums(keys).items() if not isinstance(formula, Mean)}
     entries = (*base.entries, *group.entries)
     if not pooled or not all(entry.has_sums for entry in entries):
         return {}
     stored = [_StoredParts(entry.per_user, entry.sums) for entry in entries]
     mass = stored[0].bucket_mass  # the same in all of them: they share the training part
-    estimates = {str(key): estimate_of(key, mass) for key in pooled if key.name != "exposure_kl" or len(mass)}
-    tables = _tables(stored, list(estimates.values()))
-    users = len(tables[0][0])
+    formulas = {key: formula for key, formula in pooled.items() if len(mass) or not formula.reads_mass}
+    places = _common_users(stored)
+    users = len(places[0])
     if not 0 < users <= MOST_DRAWN:
         return {}
-    everybody = _values(np.ones((1, users)), tables, estimates, len(base.entries))
-    drawn = [_values(counts, tables, estimates, len(base.entries)) for counts in drawn_counts(users, 1000, 0)]
+    tables = [
+        {key: _table(columns_of(key, formula, one), rows) for key, formula in formulas.items()}
+        for one, rows in zip(stored, places, strict=True)
+    ]
+
+    def values(counts: Array) -> Array:
+        """(draws, keys): mean over the entries of the group, less that over those of the baseline."""
+        per_entry = np.array([[formulas[key].value(counts @ of[key], mass) for key in formulas] for of in tables])
+        split = len(base.entries)
+        return np.asarray(per_entry[split:].mean(axis=0) - per_entry[:split].mean(axis=0)).T
+
+    everybody, drawn = values(np.ones((1, users))), replicates(values, users)
     return {
-        key: PooledDifference(
-            float(everybody[column, 0]), percentile_interval(np.concatenate([one[column] for one in drawn]))
-        )
-        for column, key in enumerate(estimates)
+        key: PooledDifference(float(everybody[0, column]), percentile_interval(drawn[:, column]))
+        for column, key in enumerate(formulas)
     }
 
 
-def _tables(stored: Sequence[_StoredParts], estimates: Sequence[Estimate]) -> list[list[Array]]:
-    """Per folder and estimate the table of parts (users in common, sums)."""
+def _table(columns: Sequence[Array], rows: Array) -> Array:
+    return np.column_stack(columns).astype(np.float64)[rows]
+
+
+def _common_users(stored: Sequence[_StoredParts]) -> list[Array]:
+    """Per folder the rows of the users that all have, in the same order."""
     common = stored[0].sums.users
     for one in stored[1:]:
         rows, _ = common.shared_with(one.sums.users)
         common = common.taken(rows)
-    places = [common.shared_with(one.sums.users)[1] for one in stored]
-    return [[_stacked(estimate, one)[rows] for estimate in estimates] for one, rows in zip(stored, places, strict=True)]
-
-
-def _stacked(estimate: Estimate, users: _StoredParts) -> Array:
-    return np.column_stack([np.asarray(part, dtype=np.float64) for part in estimate.parts(users)])
-
-
-def _values(counts: Array, tables: list[list[Array]], estimates: dict[str, Estimate], split: int) -> Array:
-    """(keys, draws): mean over the entries from `split` on, less that over those before."""
-    per_entry = np.array(
-        [
-            [estimate.value(counts @ table) for estimate, table in zip(estimates.values(), of_entry, strict=True)]
-            for of_entry in tables
-        ]
-    )
-    return np.asarray(per_entry[split:].mean(axis=0) - per_entry[:split].mean(axis=0))
+    return [common.shared_with(one.sums.users)[1] for one in stored]
 
 
 @dataclass(frozen=True, eq=False)
 class _StoredParts:
-    """What the folder of a run or an audit has per user, as `Estimate` asks for it."""
+    """What the folder of a run or an audit has per user, as the rows of metrics ask for it."""
 
     per_user: StoredColumns
     sums: StoredColumns
@@ -84,7 +79,7 @@ class _StoredParts:
         return np.array([-1 if name is None else USER_GROUPS.index(name) for name in names], dtype=np.int8)
 
     def per_user_of(self, key: MetricKey) -> Array:
-        return np.asarray(self.per_user[str(key)].to_numpy(), dtype=np.float64)
+        return np.asarray(self.per_user[key].to_numpy(), dtype=np.float64)
 
     @property
     def bucket_mass(self) -> Array:
@@ -92,8 +87,9 @@ class _StoredParts:
         stored = (self.sums.schema.metadata or {}).get(b"bucket_mass", b"").decode()
         return np.array([int(count) for count in stored.split(",") if count])
 
-    def sum_of(self, name: str) -> Array:
+    def sum_of(self, part: Sum, k: int, group: str = "") -> Array:
         """(users,), or (users, buckets) of a sum that is stored bucket by bucket."""
+        name = part.name(k, group)
         buckets = [column for column in self.sums.schema.names if column.startswith(f"{name}/")]
         if buckets and name not in self.sums.schema.names:
             return np.column_stack([self.sums[f"{name}/{number}"].to_numpy() for number in range(len(buckets))])

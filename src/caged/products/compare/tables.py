@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from caged.evaluation.keys import METRICS, MetricKey
+from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL
 from caged.page.numbers import UNDEFINED, compact, p_value, percent_change, signed
 from caged.page.text_table import TextTable, plain_lines
@@ -123,8 +123,8 @@ def as_text(comparison: Comparison) -> str:
 # -------------------------------------------------------------------- cells
 
 
-def better(metric: str) -> str:
-    return BETTER[METRICS[MetricKey.parse(metric).name].direction]
+def better(key: MetricKey) -> str:
+    return BETTER[key.metric.direction]
 
 
 def interval(one: Difference) -> str:
