@@ -28,7 +28,7 @@ from typing import Any
 from caged.config import OptionInfo, describe, value_text
 from caged.errors import RunError
 from caged.files import read_json
-from caged.models import entry
+from caged.models import registered
 from caged.page.numbers import UNDEFINED
 from caged.page.text_table import markdown_table
 from tools.marked import arguments_of, filled, rewrite, short
@@ -62,8 +62,8 @@ def documented_methods(text: str) -> list[str]:
 
 def parameters(method: str) -> str:
     """A table of the options of a method; those of the backbone are only named."""
-    options = describe(entry(method).config)
-    shared = [] if method == BACKBONE else [info for info in options if info in describe(entry(BACKBONE).config)]
+    options = describe(registered(method).config)
+    shared = [] if method == BACKBONE else [info for info in options if info in describe(registered(BACKBONE).config)]
     own = [info for info in options if info not in shared]
     parts = []
     if own:

@@ -9,7 +9,7 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table
 from caged.config import OptionInfo, describe, value_text
-from caged.models import METHODS, entry
+from caged.models import METHODS, registered
 from caged.runs.spec import own_options, preset_names
 from caged.training import TrainConfig
 
@@ -34,7 +34,7 @@ def show(
     verbose: Verbose = False,
 ) -> None:
     """Print every parameter of a method: default, allowed values, source of the default."""
-    known = entry(name)
+    known = registered(name)
     sections = {"method": describe(known.config)}
     if known.method(known.config()).stages():
         sections["train"] = describe(TrainConfig)

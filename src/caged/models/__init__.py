@@ -1,30 +1,51 @@
-"""Methods: one file each, behind one contract and one registry."""
+"""Methods: one file each, behind one contract and one registry.
 
-from caged.models.contract import (
-    DotScorer,
-    EpochContext,
-    Losses,
-    Method,
-    ParamGroup,
-    Scorer,
-    Stage,
-    State,
-)
-from caged.models.encoder import EncoderMethod
-from caged.models.registry import METHODS, Entry, entry, register
+The registry is there at once; the contract, and torch with it, when one of its names is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from caged.models.registry import METHODS, Registered, register, registered
+
+if TYPE_CHECKING:
+    from caged.models.contract import (
+        DotScorer,
+        EpochContext,
+        Explainable,
+        LearnsWeights,
+        Losses,
+        Method,
+        ParamGroup,
+        Scorer,
+        Stage,
+        StartsFromTables,
+        State,
+    )
+    from caged.models.encoder import EncoderMethod
 
 __all__ = [
     "METHODS",
     "DotScorer",
     "EncoderMethod",
-    "Entry",
     "EpochContext",
+    "Explainable",
+    "LearnsWeights",
     "Losses",
     "Method",
     "ParamGroup",
+    "Registered",
     "Scorer",
     "Stage",
+    "StartsFromTables",
     "State",
-    "entry",
     "register",
+    "registered",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'caged.models' has no attribute '{name}'")
+    home = "encoder" if name == "EncoderMethod" else "contract"
+    return getattr(importlib.import_module(f"caged.models.{home}"), name)

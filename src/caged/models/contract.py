@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from caged.graph import Batch, BipartiteGraph, Sampler, Tables
+from caged.graph import Batch, BipartiteGraph, EdgeWeights, Sampler, Tables
 from caged.seeding import Generators
+
+if TYPE_CHECKING:
+    from caged.models.encoder import LightGCNEncoder
 
 ParamGroup = dict[str, Any]
 Metrics = Mapping[str, float]
@@ -152,3 +155,35 @@ class Method(ABC, Generic[ConfigT]):
 
     def load_scalars(self, scalars: Mapping[str, Any]) -> None:
         """Take back the scalars of `state()`."""
+
+
+# ---------------------------------------------------------------- what a method may offer beside
+
+
+@runtime_checkable
+class Explainable(Protocol):
+    """`caged explain` takes the method apart: a user's vector is a sum over the history of the user."""
+
+    def history_encoder(self) -> LightGCNEncoder:
+        """The encoder that sums."""
+
+
+@runtime_checkable
+class StartsFromTables(Protocol):
+    """`caged train --init` puts the tables of a finished LightGCN run in place of the method's first stage."""
+
+    def start_from(self, tables: Tables) -> None:
+        """Take them. Called before `prepare`."""
+
+
+class LearnedWeights(NamedTuple):
+    weights: EdgeWeights
+    updates: int  # so far
+
+
+@runtime_checkable
+class LearnsWeights(Protocol):
+    """`caged train --save-weights` keeps the edge weights that training changes."""
+
+    def learned_weights(self) -> LearnedWeights:
+        """Those in force."""

@@ -97,6 +97,9 @@ class EncoderMethod(Method[ConfigT]):
     def parameters(self, stage: Stage) -> list[ParamGroup]:
         return [{"params": self.encoder.parameters}]
 
+    def history_encoder(self) -> LightGCNEncoder:
+        return self.encoder
+
     def scorer(self) -> Scorer:
         with torch.no_grad():
             return DotScorer(self.encoder())

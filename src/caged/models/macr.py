@@ -45,8 +45,8 @@ from torch import Tensor, nn
 from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables
-from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
-from caged.models.encoder import LightGCNEncoder
+from caged.models.contract import DotScorer, EpochContext, Losses, ParamGroup, Scorer, Stage, State
+from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
 from caged.seeding import Generators
@@ -123,8 +123,7 @@ def counterfactual(vectors: Tables, item_head: Tensor, user_head: Tensor, c: flo
     )
 
 
-class MACR(Method[MACRConfig]):
-    encoder: LightGCNEncoder
+class MACR(EncoderMethod[MACRConfig]):
     item_head: nn.Parameter  # (K,)
     user_head: nn.Parameter  # (K,)
     branch_weights: Tensor  # (3,): of L_O, L_I and L_U in (6)

@@ -21,7 +21,7 @@ from caged.data import IdMap, Interactions
 from caged.data.seen import Seen
 from caged.errors import RunError
 from caged.graph import BipartiteGraph
-from caged.models import Method, State, entry
+from caged.models import Method, State, registered
 from caged.seeding import Generators
 from caged.training import Checkpoint, load_checkpoint, save_checkpoint
 from caged.training.checkpoint import load_tensors, save_tensors
@@ -86,7 +86,7 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     user_ids, item_ids = _unpack_ids("user_ids", data), _unpack_ids("item_ids", data)
     train = _unpack_pairs("train", data, user_ids, item_ids)
     valid = _unpack_pairs("valid", data, user_ids, item_ids) if "valid.items" in data else None
-    known = entry(stored.meta["method"])
+    known = registered(stored.meta["method"])
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
     method.load_serving_state(State(stored.tensors(), stored.meta["scalars"]))

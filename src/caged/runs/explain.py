@@ -19,6 +19,7 @@ import torch
 from caged.data.ids import Array, IdMap
 from caged.errors import ConfigError, DataError
 from caged.graph import degree_weights, propagate
+from caged.models import Explainable
 from caged.models.encoder import LightGCNEncoder
 from caged.runs.artefact import Artefact
 
@@ -98,12 +99,12 @@ def _contributions(encoder: LightGCNEncoder, history: Array, weights: Array, ite
 
 
 def _encoder_of(fitted: Artefact) -> LightGCNEncoder:
-    encoder = getattr(fitted.method, "encoder", None)
-    if not isinstance(encoder, LightGCNEncoder):
+    if not isinstance(fitted.method, Explainable):
         raise ConfigError(
             f"method '{fitted.name}' aggregates nothing over a user's history, so there are no weights to show; "
             f"explain needs a run of a graph method such as caged or lightgcn"
         )
+    encoder = fitted.method.history_encoder()
     if len(encoder.layer_weights) == 1:
         raise ConfigError(
             "this run has method.layers=0 and aggregates nothing; explain needs a run with at least one layer"

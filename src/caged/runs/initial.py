@@ -14,7 +14,7 @@ from torch import Tensor
 
 from caged.errors import ConfigError, RunError
 from caged.graph import Tables
-from caged.models import METHODS, Method, entry
+from caged.models import METHODS, Method, StartsFromTables, registered
 from caged.runs.artefact import load_artefact
 from caged.runs.folder import RunFolder
 from caged.runs.loading import Loaded
@@ -60,12 +60,13 @@ def load_initial(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> Initia
 def give_initial(method: Method[Any], folder: Path) -> None:
     """Let `method` start from the tables that the run in `folder` keeps."""
     tables = load_tensors(folder / FILE)
-    method.start_from(Tables(tables["users"], tables["items"]))  # type: ignore[attr-defined]
+    assert isinstance(method, StartsFromTables)  # as `load_initial` saw to
+    method.start_from(Tables(tables["users"], tables["items"]))
 
 
 def _check_has_first_stage(method: str) -> None:
-    if not hasattr(entry(method).method, "start_from"):
-        able = ", ".join(name for name, known in METHODS.items() if hasattr(known.method, "start_from"))
+    if not issubclass(registered(method).method, StartsFromTables):
+        able = ", ".join(name for name, known in METHODS.items() if issubclass(known.method, StartsFromTables))
         raise ConfigError(
             f"--init stands for the first of two stages, and method '{method}' has no such stage; leave it out, or use "
             f"one of: {able}"

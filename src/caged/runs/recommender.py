@@ -23,7 +23,7 @@ from caged.evaluation.tables import recommendations_table
 from caged.evaluation.topk import check_k, top_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
-from caged.models import Method, entry
+from caged.models import Method, registered
 from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
 from caged.runs.environment import resolve_device
 from caged.seeding import Generators
@@ -50,7 +50,7 @@ class Recommender:
         name = method or self.method_name
         if name is None:
             raise ConfigError("no method given; use Recommender('lightgcn', ...) or a class such as caged.LightGCN")
-        known = entry(name)
+        known = registered(name)
         own, training = _sorted_options(known.config, options)
         self.name = name
         self.config = build(known.config, own, "method")
@@ -75,7 +75,7 @@ class Recommender:
     ) -> Self:
         """Train on `train`; the epoch is chosen by recall@k on `valid` (carved from train where none is given)."""
         device = resolve_device(self.device)
-        known = entry(self.name)
+        known = registered(self.name)
         method: Method[Any] = known.method(self.config)
         if valid is not None:
             train, valid = _in_one_catalogue(train, valid)

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from caged.errors import ConfigError, RunError
 from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
-from caged.models import METHODS, Method, entry
+from caged.models import METHODS, LearnsWeights, Method, registered
+from caged.models.contract import LearnedWeights
 from caged.training.checkpoint import load_tensors, save_tensors
 
 FOLDER = "weights"
@@ -34,8 +35,8 @@ class SavedWeights(NamedTuple):
 
 def check_learns_weights(method: str) -> None:
     """Refuse a method that has no edge weights of its own, before anything is written."""
-    if not hasattr(entry(method).method, "weights"):
-        able = ", ".join(name for name, known in METHODS.items() if hasattr(known.method, "weights"))
+    if not issubclass(registered(method).method, LearnsWeights):
+        able = ", ".join(name for name, known in METHODS.items() if issubclass(known.method, LearnsWeights))
         raise ConfigError(
             f"--save-weights keeps edge weights that training changes, and method '{method}' changes none; leave it "
             f"out, or use one of: {able}"
@@ -59,11 +60,15 @@ class WeightsWatch:
     def epoch(self, line: dict[str, Any]) -> None:
         update = line.get("diagnostics", {}).get("update", 0)
         if update and update & (update - 1) == 0:
-            self._save(f"update-{update}", self.method.weights, update)  # type: ignore[attr-defined]
+            self._save(f"update-{update}", *self._learned())
 
     def end(self) -> None:
         """With the best state restored."""
-        self._save(AFTER, self.method.weights, self.method.updates)  # type: ignore[attr-defined]
+        self._save(AFTER, *self._learned())
+
+    def _learned(self) -> LearnedWeights:
+        assert isinstance(self.method, LearnsWeights)  # as `check_learns_weights` saw to
+        return self.method.learned_weights()
 
     def _save(self, name: str, weights: EdgeWeights, updates: int) -> None:
         tensors = {"to_user": weights.to_user, "to_item": weights.to_item, "updates": torch.tensor(updates)}

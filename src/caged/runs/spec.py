@@ -14,7 +14,7 @@ from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
 from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
-from caged.models import METHODS, entry
+from caged.models import METHODS, registered
 from caged.runs.protocols import Protocol, check_split_options, protocol_named
 from caged.training import TrainConfig
 
@@ -107,7 +107,7 @@ class ExperimentSpec:
             seed=values["seed"],
             device=values["device"],
             data=build(DataConfig, config["data"], "data"),
-            config=build(entry(values["method"]).config, config["method"], "method"),
+            config=build(registered(values["method"]).config, config["method"], "method"),
             train=build(TrainConfig, config["train"], "train"),
             eval=build(EvalConfig, config["eval"], "eval"),
             presets=tuple(values["presets"]),
@@ -128,7 +128,7 @@ def resolve(
     data: Mapping[str, Any] | None = None,
 ) -> ExperimentSpec:
     """Defaults, then presets in order, then what the protocol owns, then explicit overrides."""
-    method_entry = entry(method)
+    chosen_method = registered(method)
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for name in presets:
         preset = read_preset(name, method)
@@ -136,7 +136,7 @@ def resolve(
             log.warning("preset '%s' sets nothing for %s: it changes nothing here", name, method)
         for section, chosen in preset.items():
             values[section].update(chosen)
-    _apply_protocol(values, protocol_named(protocol), method_entry.config)
+    _apply_protocol(values, protocol_named(protocol), chosen_method.config)
     values["data"].update({key: value for key, value in (data or {}).items() if value is not None})
     for text in overrides:
         section, key, value = parse_override(text)
@@ -152,7 +152,7 @@ def resolve(
         seed=_checked_seed(seed),
         device=device,
         data=chosen_data,
-        config=build(method_entry.config, values["method"], "method"),
+        config=build(chosen_method.config, values["method"], "method"),
         train=build(TrainConfig, values["train"], "train"),
         eval=build(EvalConfig, values["eval"], "eval"),
         presets=tuple(presets),
@@ -228,7 +228,7 @@ def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> Non
 
 
 def _keys_of(method: str) -> set[str]:
-    return {field.name for field in fields(entry(method).config)}
+    return {field.name for field in fields(registered(method).config)}
 
 
 def _preset_text(name: str) -> str:

@@ -11,7 +11,7 @@ import torch
 from caged.data import Development, Split
 from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph
-from caged.models import Method, State, entry
+from caged.models import Method, State, registered
 from caged.runs.artefact import save_model, save_training_data
 from caged.runs.folder import RunFolder
 from caged.runs.history import History
@@ -36,7 +36,7 @@ def train(
     begun = time.perf_counter()
     spec, run = folder.spec, folder.run
     chosen = selection_parts(parts, protocol_named(spec.protocol))
-    method = entry(spec.method).method(spec.config)
+    method = registered(spec.method).method(spec.config)
     if run.init is not None:
         give_initial(method, folder.path)
     graph = BipartiteGraph.from_interactions(chosen.train, device, spec.train.engine)

@@ -67,7 +67,7 @@ from caged.models.caged.diagnostics import Phases, describe
 from caged.models.caged.estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
 from caged.models.caged.passes import Course, Passes, make_passes
 from caged.models.caged.sides import Side, rows_of, sides_of
-from caged.models.contract import EpochContext, Losses, Stage, State
+from caged.models.contract import EpochContext, LearnedWeights, Losses, Stage, State
 from caged.models.encoder import EncoderMethod, LightGCNEncoder
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
@@ -256,6 +256,9 @@ class CAGED(EncoderMethod[CAGEDConfig]):
     def weights(self) -> EdgeWeights:
         """The aggregation weights in force."""
         return self.encoder.weights
+
+    def learned_weights(self) -> LearnedWeights:
+        return LearnedWeights(self.weights, self.updates)
 
     def loss(self, batch: Batch) -> Losses:
         return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)

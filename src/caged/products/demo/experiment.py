@@ -30,7 +30,7 @@ from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.significance import paired_interval
-from caged.models import entry
+from caged.models import registered
 from caged.products.audit.of_lists import audit_evaluation
 from caged.products.audit.result import AuditResult
 from caged.runs.environment import resolve_device
@@ -143,7 +143,7 @@ def _judge(
 ) -> tuple[Row, Evaluation, Evaluation]:
     """The method trained and judged, and the two judgements."""
     begun = time.perf_counter()
-    known = set(entry(name).config.__dataclass_fields__)
+    known = set(registered(name).config.__dataclass_fields__)
     backbone = {key: value for key, value in BACKBONE.items() if key in known}
     watch = _BestEpoch()
     model = Recommender(name, seed=seed, device=device, **backbone, **TRAINING)
@@ -160,7 +160,7 @@ def _judge(
     exposure = np.bincount(listed[listed >= 0], minlength=train.item_count)
     row = Row(
         method=name,
-        title=entry(name).title,
+        title=registered(name).title,
         natural=natural.report.metrics,
         oracle=oracle.report.metrics,
         true_preference=float(np.nanmean(preference)),
