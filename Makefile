@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format bench browser clean
+.PHONY: demo test lint format generate bench browser clean
 
 demo: $(STAMP)
 	$(BIN)/caged demo
@@ -26,6 +26,12 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# What is written from the code and the recorded results: types of the public names, options of the methods, tables.
+generate: $(STAMP)
+	$(BIN)/python -m tools.stubs
+	$(BIN)/python -m tools.methods_doc docs/methods.md
+	$(BIN)/python -m tools.caged_doc docs/caged.md
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

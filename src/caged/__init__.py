@@ -6,59 +6,24 @@
     model = caged.LightGCN(embedding_size=64).fit(split.train, valid=split.valid)
     recs = model.recommend(user_ids, k=20)
 
-Names are loaded on first use, so `import caged` costs nothing and pulls in neither torch nor the command line.
+Names are loaded on first use, so `import caged` costs nothing and pulls in neither torch nor the command line. Their
+types stand in `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from caged._version import __version__
+from caged.models.registry import METHODS
 
-if TYPE_CHECKING:
-    from caged.data import IdMap, Interactions, Split, split
-    from caged.data.source import dataset
-    from caged.errors import CagedError
-    from caged.products.audit.view import Audit, audit
-    from caged.products.compare.comparison import compare
-    from caged.runs.recommender import (
-        APDA,
-        CAGED,
-        EASE,
-        GALORE,
-        IPS,
-        MACR,
-        AdjNorm,
-        AdvDrop,
-        ItemKNN,
-        LightGCN,
-        LightGCNBCE,
-        MostPopular,
-        Recommender,
-        Reg,
-        load,
-    )
-
-_HOME = {
-    "APDA": "caged.runs.recommender",
-    "AdjNorm": "caged.runs.recommender",
-    "AdvDrop": "caged.runs.recommender",
+_HOMES = {
     "Audit": "caged.products.audit.view",
-    "CAGED": "caged.runs.recommender",
     "CagedError": "caged.errors",
-    "EASE": "caged.runs.recommender",
-    "GALORE": "caged.runs.recommender",
-    "IPS": "caged.runs.recommender",
     "IdMap": "caged.data",
     "Interactions": "caged.data",
-    "ItemKNN": "caged.runs.recommender",
-    "LightGCN": "caged.runs.recommender",
-    "LightGCNBCE": "caged.runs.recommender",
-    "MACR": "caged.runs.recommender",
-    "MostPopular": "caged.runs.recommender",
     "Recommender": "caged.runs.recommender",
-    "Reg": "caged.runs.recommender",
     "Split": "caged.data",
     "audit": "caged.products.audit.view",
     "compare": "caged.products.compare.comparison",
@@ -66,40 +31,20 @@ _HOME = {
     "load": "caged.runs.recommender",
     "split": "caged.data",
 }
+_METHODS = {known.public: known.name for known in METHODS.values() if known.public}
 
-__all__ = [
-    "APDA",
-    "CAGED",
-    "EASE",
-    "GALORE",
-    "IPS",
-    "MACR",
-    "AdjNorm",
-    "AdvDrop",
-    "Audit",
-    "CagedError",
-    "IdMap",
-    "Interactions",
-    "ItemKNN",
-    "LightGCN",
-    "LightGCNBCE",
-    "MostPopular",
-    "Recommender",
-    "Reg",
-    "Split",
-    "__version__",
-    "audit",
-    "compare",
-    "dataset",
-    "load",
-    "split",
-]
+__all__ = ["__version__"]
+__all__.extend([*_HOMES, *_METHODS])
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _METHODS:
+        from caged.runs.recommender import class_of
+
+        return class_of(_METHODS[name])
+    if name not in _HOMES:
         raise AttributeError(f"module 'caged' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOME[name]), name)
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -28,13 +28,17 @@ def option(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
     search: tuple[Any, ...] = (),
+    operational: bool = False,
 ) -> Any:
     """A dataclass field with its meaning, where its default comes from, what is allowed, and what is worth trying.
 
-    `search` are the values that tuning tries; an option without any keeps its value.
+    `search` are the values that tuning tries; an option without any keeps its value. An `operational` option decides
+    how fast something is computed or stored and leaves results as they are, up to rounding: runs that differ in it
+    are runs of the same method.
     """
+    about = {"help": help, "source": source, "search": search, "operational": operational}
     limits = {"minimum": minimum, "above": above, "maximum": maximum, "choices": choices}
-    return dataclasses.field(default=default, metadata={"help": help, "source": source, "search": search, **limits})
+    return dataclasses.field(default=default, metadata={**about, **limits})
 
 
 class OptionInfo(NamedTuple):
@@ -75,6 +79,11 @@ def describe(config: type[Any]) -> list[OptionInfo]:
         )
         for field in dataclasses.fields(config)
     ]
+
+
+def operational(config: type[Any]) -> list[str]:
+    """The names of the options that leave results as they are."""
+    return [field.name for field in dataclasses.fields(config) if field.metadata.get("operational")]
 
 
 def build(config: type[T], values: Mapping[str, Any], section: str) -> T:

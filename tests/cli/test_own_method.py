@@ -118,7 +118,10 @@ def test_it_is_an_estimator(log_csv: Path, tmp_path: Path) -> None:
     split = library.split(library.Interactions.read(log_csv), seed=1)
     model = library.Recommender(NAME, scale=0.1, epochs=2, device="cpu").fit(split.train, valid=split.valid)
     table = model.recommend(["u01"], k=3)
-    assert library.load(model.save(tmp_path / "model"), device="cpu").recommend(["u01"], k=3).equals(table)
+    loaded = library.load(model.save(tmp_path / "model"), device="cpu")
+    assert loaded.recommend(["u01"], k=3).equals(table)
+    assert type(loaded) is library.Recommender  # it has no class of its own
+    assert loaded.train_config == model.train_config
     with pytest.raises(ConfigError, match="did you mean 'scale'"):
         library.Recommender(NAME, scal=0.1)
 

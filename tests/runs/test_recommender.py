@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import pytest
 import torch
 
 import caged
+from caged.config import to_dict
 from caged.errors import ConfigError, DataError, RunError
+from caged.models import METHODS
 from tests.conftest import ITEMS, Pair
 
 TINY = {"embedding_size": 4, "epochs": 3, "batch_size": 128, "device": "cpu"}
@@ -263,6 +267,63 @@ def test_saving_refuses_a_folder_with_something_in_it(trained: Trained, tmp_path
 
 def test_loading_gives_the_class_that_was_asked_for(trained: Trained, tmp_path: Path) -> None:
     folder = trained[0].save(tmp_path / "model")
-    assert type(caged.LightGCN.load(folder)) is caged.LightGCN
-    assert type(caged.MostPopular.load(folder)) is caged.Recommender  # it is no MostPopular
-    assert "fitted on" in repr(caged.load(folder))
+    for load in (caged.load, caged.Recommender.load, caged.LightGCN.load, caged.MostPopular.load):
+        assert type(load(folder, device="cpu")) is caged.LightGCN  # whatever was asked, it is a LightGCN
+
+    class Mine(caged.LightGCN):
+        pass
+
+    assert type(Mine.load(folder)) is Mine
+    assert repr(caged.load(folder)).startswith("LightGCN('lightgcn', ")
+
+
+def test_a_saved_model_keeps_what_it_was_trained_with(pairs: list[Pair], tmp_path: Path) -> None:
+    model, _ = fitted(interactions(pairs), caged.LightGCN(seed=7, learning_rate=0.02, **TINY))
+    folder = model.save(tmp_path / "model")
+    loaded = caged.load(folder, device="cpu")
+    assert (loaded.seed, loaded.train_config, loaded.config) == (7, model.train_config, model.config)
+    assert loaded.train_config.learning_rate == 0.02
+
+    manifest = json.loads((folder / "checkpoint.json").read_text())
+    for key in ("seed", "train"):  # as folders were before they were kept
+        del manifest[key]
+    (folder / "checkpoint.json").write_text(json.dumps(manifest))
+    old = caged.load(folder, device="cpu")
+    assert (old.seed, old.train_config, old.config) == (1, caged.LightGCN().train_config, model.config)
+    assert old.recommend(k=5).equals(model.recommend(k=5))
+
+
+def test_a_run_is_loaded_with_what_it_was_trained_with(finished_run: Path) -> None:
+    spec = json.loads((finished_run / "run.json").read_text())["spec"]
+    for folder in (finished_run, finished_run / "checkpoint"):
+        model = caged.load(folder, device="cpu")
+        assert type(model) is caged.LightGCN
+        assert model.seed == spec["seed"]
+        assert to_dict(model.train_config) == spec["config"]["train"]
+        assert to_dict(model.config) == spec["config"]["method"]
+    assert model.train_config != caged.LightGCN().train_config
+
+
+# ---------------------------------------------------------------- the classes that the registry makes
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_its_public_class(name: str) -> None:
+    known = METHODS[name]
+    assert known.public is not None
+    public = getattr(caged, known.public)
+    assert public is getattr(caged, known.public)
+    assert issubclass(public, caged.Recommender)
+    assert (public.__name__, public.__module__, public.method_name) == (known.public, "caged", name)
+    assert pickle.loads(pickle.dumps(public)) is public
+    model = public(seed=3, epochs=2)
+    assert (model.name, model.config, model.seed) == (name, known.config(), 3)
+    assert type(pickle.loads(pickle.dumps(model))) is public
+    assert repr(model).startswith(f"{known.public}('{name}', ")
+
+
+def test_a_class_is_of_one_method() -> None:
+    with pytest.raises(TypeError):
+        caged.LightGCN("mostpop")
+    with pytest.raises(TypeError, match="method"):
+        caged.LightGCN(method="mostpop")

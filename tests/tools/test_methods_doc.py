@@ -14,7 +14,8 @@ from caged.errors import ConfigError, RunError
 from caged.models import METHODS, register
 from caged.models.lightgcn import LightGCNConfig
 from caged.models.mostpop import MostPopular
-from caged.runs.spec import preset_names, resolve
+from caged.runs.presets import preset_names
+from caged.runs.spec import resolve
 from tests.cli.invoke import caged
 from tools import methods_doc
 from tools.methods_doc import documented_methods, updated

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table
-from caged.config import OptionInfo, describe, value_text
+from caged.config import OptionInfo, value_text
 from caged.models import METHODS, registered
-from caged.runs.spec import own_options, preset_names
-from caged.training import TrainConfig
+from caged.runs.catalogue import method_options, training_options
+from caged.runs.presets import own_options, preset_names
 
 app = typer.Typer(help="The methods, and every parameter of each.", invoke_without_command=True)
 
@@ -35,9 +35,8 @@ def show(
 ) -> None:
     """Print every parameter of a method: default, allowed values, source of the default."""
     known = registered(name)
-    sections = {"method": describe(known.config)}
-    if known.method(known.config()).stages():
-        sections["train"] = describe(TrainConfig)
+    own = method_options(name)
+    sections = {"method": own.options, **({"train": training_options().options} if own.trained else {})}
     if as_json:
         options = {section: [info._asdict() for info in infos] for section, infos in sections.items()}
         print_json({"name": known.name, "title": known.title, **options, "presets": preset_names()})

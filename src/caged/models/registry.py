@@ -76,9 +76,7 @@ _method("ips", "ips:IPS", "LightGCN, positives weighted by inverse popularity")
 _method("macr", "macr:MACR", "LightGCN with popularity and conformity heads, taken away when ranking (KDD 2021)")
 _method("lightgcn_bce", "lightgcn_bce:LightGCNBCE", "LightGCN with binary cross-entropy, MACR's diagnostic row")
 _method("galore", "galore.method:GALORE", "LightGCN fine-tuned on graphs augmented for the long tail (CIKM 2023)")
-_method(
-    "advdrop", "advdrop.method:AdvDrop", "LightGCN and a twin on adversarially drawn views of the graph (WWW 2024)"
-)
+_method("advdrop", "advdrop.method:AdvDrop", "LightGCN and a twin on adversarially drawn views of the graph (WWW 2024)")
 _method("apda", "apda.method:APDA", "LightGCN whose messages weigh more the farther apart two nodes are (SIGIR 2023)")
 _method("itemknn", "itemknn:ItemKNN", "nearest neighbours of what the user has, closed form (WWW 2001)")
 _method("ease", "ease:EASE", "linear item-item model, closed form (WWW 2019)")

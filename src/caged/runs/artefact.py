@@ -7,9 +7,10 @@ and what `Recommender.save` writes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +24,17 @@ from caged.errors import RunError
 from caged.graph import BipartiteGraph
 from caged.models import Method, State, registered
 from caged.seeding import Generators
-from caged.training import Checkpoint, load_checkpoint, save_checkpoint
+from caged.training import Checkpoint, TrainConfig, load_checkpoint, save_checkpoint
 from caged.training.checkpoint import load_tensors, save_tensors
 
 DATA_FILE = "training_data.safetensors"
+
+
+class TrainedWith(NamedTuple):
+    """What training depended on beside the method's own options."""
+
+    seed: int = 1
+    train: TrainConfig = TrainConfig()
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +46,7 @@ class Artefact:
     train: Interactions
     valid: Interactions | None
     device: torch.device
+    trained_with: TrainedWith | None = None  # as `Recommender.save` keeps it; a run has it in run.json
 
     @property
     def seen(self) -> Seen:
@@ -45,7 +54,14 @@ class Artefact:
         return Seen(self.train, self.valid)
 
 
-def save_model(folder: Path, name: str, method: Method[Any], progress: dict[str, Any]) -> None:
+def save_model(
+    folder: Path,
+    name: str,
+    method: Method[Any],
+    progress: dict[str, Any],
+    *,
+    trained_with: TrainedWith | None = None,
+) -> None:
     """Store the trained method; the training states before it are dropped."""
     state = method.serving_state()
     meta = {
@@ -54,6 +70,7 @@ def save_model(folder: Path, name: str, method: Method[Any], progress: dict[str,
         "config": to_dict(method.config),
         "scalars": state.scalars,
         "progress": progress,
+        **({"seed": trained_with.seed, "train": to_dict(trained_with.train)} if trained_with else {}),
     }
     save_checkpoint(folder, "model", Checkpoint(dict(state.tensors), meta))
 
@@ -90,7 +107,11 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
     method.load_serving_state(State(stored.tensors(), stored.meta["scalars"]))
-    return Artefact(known.name, method, train, valid, device)
+    return Artefact(known.name, method, train, valid, device, _trained_with(stored.meta))
+
+
+def _trained_with(meta: Mapping[str, Any]) -> TrainedWith | None:
+    return TrainedWith(meta["seed"], build(TrainConfig, meta["train"], "train")) if "seed" in meta else None
 
 
 def _pack_ids(name: str, ids: IdMap) -> dict[str, Tensor]:

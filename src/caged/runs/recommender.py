@@ -1,10 +1,14 @@
-"""The public classes: a method wrapped into fit / recommend / similar_items / save / load, in external identifiers."""
+"""The public classes: a method wrapped into fit / recommend / similar_items / save / load, in external identifiers.
+
+`Recommender` takes any method by name; the registry gives the built-in ones a class of their own, made on first use.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,9 +27,11 @@ from caged.evaluation.tables import recommendations_table
 from caged.evaluation.topk import check_k, top_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
-from caged.models import Method, registered
-from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
+from caged.models import Method, Registered, registered
+from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import resolve_device
+from caged.runs.execute import read_spec
+from caged.runs.signatures import docstring_of, signature_of
 from caged.seeding import Generators
 from caged.training import Loop, Observer, TrainConfig
 
@@ -183,76 +189,59 @@ class Recommender:
         fitted = self.artefact
         target = make_output_folder(Path(folder))
         save_training_data(target, fitted.train, fitted.valid)
-        save_model(target, self.name, fitted.method, {})
+        save_model(target, self.name, fitted.method, {}, trained_with=TrainedWith(self.seed, self.train_config))
         return target
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> Recommender:
-        """From `save`, or from the folder of a finished run."""
+        """From `save`, or from the folder of a finished run: a model of the class that belongs to its method."""
         stored = load_artefact(Path(folder), resolve_device(device))
-        chosen = cls if cls.method_name in (None, stored.name) else Recommender
+        fits = cls is not Recommender and cls.method_name in (None, stored.name)
+        chosen = cls if fits else class_of(stored.name)
         model = chosen.__new__(chosen)
         Recommender.__init__(model, stored.name, device=device)
         model.config = stored.method.config
+        model.seed, model.train_config = stored.trained_with or _of_run(Path(folder))
         model._artefact = stored
         return model
 
 
-class CAGED(Recommender):
-    method_name = "caged"
+def class_of(method: str) -> type[Recommender]:
+    """The public class of a method; one that was registered at run time has none of its own."""
+    known = registered(method)
+    return Recommender if known.public is None else _public_class(known)
 
 
-class LightGCN(Recommender):
-    method_name = "lightgcn"
+@cache
+def _public_class(known: Registered) -> type[Recommender]:
+    """`caged.LightGCN` and the like: a `Recommender` whose signature names the options."""
 
+    class Public(Recommender):
+        method_name = known.name
 
-class MostPopular(Recommender):
-    method_name = "mostpop"
+        def __init__(self, **options: Any) -> None:
+            super().__init__(self.method_name, **options)
 
-
-class AdjNorm(Recommender):
-    method_name = "adjnorm"
-
-
-class Reg(Recommender):
-    method_name = "reg"
-
-
-class IPS(Recommender):
-    method_name = "ips"
-
-
-class MACR(Recommender):
-    method_name = "macr"
-
-
-class LightGCNBCE(Recommender):
-    method_name = "lightgcn_bce"
-
-
-class GALORE(Recommender):
-    method_name = "galore"
-
-
-class AdvDrop(Recommender):
-    method_name = "advdrop"
-
-
-class APDA(Recommender):
-    method_name = "apda"
-
-
-class ItemKNN(Recommender):
-    method_name = "itemknn"
-
-
-class EASE(Recommender):
-    method_name = "ease"
+    presented = signature_of(known, Recommender.__init__)
+    vars(Public.__init__)["__signature__"] = presented
+    Public.__doc__ = docstring_of(known, presented)
+    Public.__module__ = "caged"
+    Public.__name__ = Public.__qualname__ = str(known.public)
+    return Public
 
 
 def load(folder: str | Path, *, device: str = "auto") -> Recommender:
     """A fitted model from `Recommender.save` or from the folder of a finished run."""
     return Recommender.load(folder, device=device)
+
+
+def _of_run(folder: Path) -> TrainedWith:
+    """Seed and options of training of the run in `folder`, or around it; what is no part of a run says neither."""
+    run = folder if (folder / "checkpoint").is_dir() else folder.parent
+    if not (run / "run.json").exists():
+        return TrainedWith()
+    spec = read_spec(run)
+    return TrainedWith(spec.seed, spec.train)
 
 
 def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

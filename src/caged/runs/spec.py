@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from caged.config import build, option, parse_override, to_dict, unknown_key
@@ -15,6 +12,7 @@ from caged.data import KINDS, Columns
 from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
+from caged.runs.presets import preset_values
 from caged.runs.protocols import Protocol, check_split_options, protocol_named
 from caged.training import TrainConfig
 
@@ -172,36 +170,17 @@ def deviations(spec: ExperimentSpec) -> list[str]:
     ]
 
 
-def preset_names() -> list[str]:
-    folder = resources.files("caged.runs") / "presets"
-    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
-
-
 def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
     """What a preset sets for `method`: `[train]`, `[backbone]` where the method has such keys, `[methods.<method>]`.
 
     `name` is one of the built-in presets or a path to a TOML file of the same form.
     """
-    values = _preset_values(name)
+    values = preset_values(name)
+    _check_preset(name, values)
     known = _keys_of(method)
     backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
     own = values.get("methods", {}).get(method, {})
     return {"train": values.get("train", {}), "method": {**backbone, **own}}
-
-
-def own_options(name: str, method: str) -> dict[str, Any]:
-    """What a preset sets for this method alone."""
-    return dict(_preset_values(name).get("methods", {}).get(method, {}))
-
-
-def _preset_values(name: str) -> dict[str, Any]:
-    text = _preset_text(name)
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"preset '{name}' is not valid TOML ({error}); correct the file") from error
-    _check_preset(name, values)
-    return values
 
 
 def _check_preset(name: str, values: Mapping[str, Any]) -> None:
@@ -229,17 +208,6 @@ def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> Non
 
 def _keys_of(method: str) -> set[str]:
     return {field.name for field in fields(registered(method).config)}
-
-
-def _preset_text(name: str) -> str:
-    if name.endswith(".toml"):
-        try:
-            return Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read preset file {name} ({error}); give a readable TOML file") from error
-    if name not in preset_names():
-        raise ConfigError(unknown("preset", name, preset_names()))
-    return (resources.files("caged.runs") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _apply_protocol(values: dict[str, dict[str, Any]], protocol: Protocol, config: type[Any]) -> None:

@@ -52,15 +52,23 @@ class TrainConfig:
     )
     validate_every: int = option(1, "epochs between validations", minimum=1)
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
-    checkpoint_seconds: float = option(30.0, "seconds between checkpoints; 0: after every epoch", minimum=0)
+    checkpoint_seconds: float = option(
+        30.0, "seconds between checkpoints; 0: after every epoch", minimum=0, operational=True
+    )
 
     backend: str = option(
-        "auto", "propagation on CUDA: sparse or dense products; CPU is always sparse", choices=BACKENDS
+        "auto",
+        "propagation on CUDA: sparse or dense products; CPU is always sparse",
+        choices=BACKENDS,
+        operational=True,
     )
     precision: str = option(
-        "auto", "numbers of propagation on CUDA; sums are float32 in all of them", choices=PRECISIONS
+        "auto",
+        "numbers of propagation on CUDA; sums are float32 in all of them",
+        choices=PRECISIONS,
+        operational=True,
     )
-    capture: bool = option(True, "on CUDA, record a training step once and replay it")
+    capture: bool = option(True, "on CUDA, record a training step once and replay it", operational=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.batch_size, str) and self.batch_size != AUTO:

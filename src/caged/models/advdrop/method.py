@@ -138,7 +138,7 @@ class AdvDropConfig(LightGCNConfig):
         "prob", "what (8) is the gradient of: P, or its logit alpha~", source=_CODE, choices=("prob", "logit")
     )
     arm_share_nodes: bool = option(False, "L_inv(m1) and L_inv(m2) over the same random nodes", source=_CODE)
-    adv_capture: bool = option(True, "on CUDA, record a step of the adversary once and replay it", source="our choice")
+    adv_capture: bool = option(True, "on CUDA, record a step of the adversary once and replay it", operational=True)
     table_init: str = option(
         "normal",
         "start of both tables: N(0, 0.1^2), or Xavier-normal",

@@ -126,7 +126,9 @@ class CAGEDConfig:
     estimator_precision: str = option(
         "auto", f"matrix products of the estimator; auto is {AUTO_ON_CUDA} on CUDA, float32 on CPU", choices=PRECISIONS
     )
-    estimator_capture: bool = option(True, "on CUDA, record a training step of the estimator once and replay it")
+    estimator_capture: bool = option(
+        True, "on CUDA, record a training step of the estimator once and replay it", operational=True
+    )
     weight_form: str = option(
         "code",
         "W: paper F(u) exp(-L); code c A~ exp(-L); normalised F(u) softmax(-L)",

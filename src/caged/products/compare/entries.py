@@ -18,13 +18,10 @@ from caged.data.ids import Array, IdMap
 from caged.errors import RunError
 from caged.evaluation.metrics import MetricKey
 from caged.products.audit.folder import read_audit
+from caged.runs.catalogue import operational_settings
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 
-# What may differ between two runs of the same method without making them different methods.
-OPERATIONAL = (
-    *("train.checkpoint_seconds", "train.backend", "train.precision", "train.capture", "data.split_seed"),
-    *("method.estimator_capture", "method.adv_capture"),
-)
+SPLIT_SEED = "data.split_seed"  # another split shows in the fingerprints; it makes no other method
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +178,7 @@ def _read_run(stored_run: RunFolder) -> Entry:
     spec = run.spec
     config = {section: values for section, values in spec["config"].items() if section != "eval"}
     settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
+    ignored = {SPLIT_SEED, *operational_settings(spec["method"])}
     stored = read_audit(folder, stored_run)
     return Entry(
         folder=folder,
@@ -190,7 +188,7 @@ def _read_run(stored_run: RunFolder) -> Entry:
         protocol=spec["protocol"],
         dataset=run.dataset["name"],
         fingerprints=run.dataset["fingerprints"],
-        settings={key: value for key, value in settings.items() if key not in OPERATIONAL},
+        settings={key: value for key, value in settings.items() if key not in ignored},
         metrics=stored.metrics,
         users=stored.users,
     )

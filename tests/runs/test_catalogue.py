@@ -1,0 +1,76 @@
+"""What is known of a method without importing it, and which of its options leave results as they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from caged.config import describe, option
+from caged.models import METHODS, register
+from caged.models.mostpop import MostPopular
+from caged.runs.catalogue import Described, describe_method, method_options, operational_settings, training_options
+from caged.training import TrainConfig
+
+
+@dataclass(frozen=True)
+class MineConfig:
+    size: int = option(3, "how large", search=(3, 4))
+    fast: bool = option(True, "how fast", operational=True)
+
+
+@pytest.fixture
+def mine() -> Iterator[str]:
+    register("mine", MostPopular, MineConfig, "for this test")
+    yield "mine"
+    del METHODS["mine"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_catalogue_says_what_the_configuration_says(name: str) -> None:
+    told, live = method_options(name), describe_method(METHODS[name])
+    assert [info._replace(default=None) for info in told.options] == [
+        info._replace(default=None) for info in live.options
+    ]
+    assert [_plain(info.default) for info in told.options] == [_plain(info.default) for info in live.options]
+    assert told[1:] == live[1:]
+
+
+def _plain(default: object) -> object:
+    return list(default) if isinstance(default, tuple) else default
+
+
+def test_training_is_in_it() -> None:
+    assert training_options().options == describe(TrainConfig)
+
+
+def test_a_method_registered_at_run_time_is_asked(mine: str) -> None:
+    assert method_options(mine) == Described(describe(MineConfig), ["fast"], trained=False)
+
+
+def test_operational_settings(mine: str) -> None:
+    training = {"train.checkpoint_seconds", "train.backend", "train.precision", "train.capture"}
+    assert operational_settings("lightgcn") == training
+    assert operational_settings("caged") == {*training, "method.estimator_capture"}
+    assert operational_settings("advdrop") == {*training, "method.adv_capture"}
+    assert operational_settings("ease") == training  # whose own precision decides results
+    assert operational_settings(mine) == {*training, "method.fast"}
+    assert operational_settings("gone") == training  # a run may outlive the registration of its method
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["show", "caged"], ["show", "ease", "--json"]])
+def test_the_command_needs_no_torch(arguments: list[str]) -> None:
+    script = (
+        "import json, sys\n"
+        "from caged.cli.methods import app\n"
+        f"app({arguments!r}, standalone_mode=False)\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert "caged.cli.methods" in loaded
+    assert not loaded & {"torch", "numpy", "caged.training", "caged.models.contract"}
