@@ -248,13 +248,13 @@ def test_settings_make_methods_and_names(tmp_path: Path) -> None:
     assert names == ["lightgcn (layers=2)", "lightgcn (layers=3)", "ips-strong"]
 
 
-@pytest.mark.parametrize("option", ["estimator_capture", "adv_capture"])
-def test_how_a_run_is_executed_makes_no_other_method(option: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("method", "option"), [("caged", "estimator_capture"), ("advdrop", "adv_capture")])
+def test_how_a_run_is_executed_makes_no_other_method(method: str, option: str, tmp_path: Path) -> None:
     for seed, value in ((1, True), (2, False)):
-        write_run(tmp_path / str(seed), "advdrop", seed=seed, config={option: value})
+        write_run(tmp_path / str(seed), method, seed=seed, config={option: value})
     write_run(tmp_path / "plain", "lightgcn")
     found = compare([tmp_path / name for name in ("1", "2", "plain")])
-    assert [group.name for group in found.methods] == ["advdrop", "lightgcn"]
+    assert [group.name for group in found.methods] == [method, "lightgcn"]
 
 
 def test_the_same_seed_twice_is_no_second_sample(tmp_path: Path) -> None:
