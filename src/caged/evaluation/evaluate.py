@@ -12,13 +12,13 @@ from caged.evaluation.measure import Report, measure
 from caged.evaluation.metrics import MetricKey, list_width
 from caged.evaluation.outcome import Evaluation
 from caged.evaluation.reference import Reference
-from caged.evaluation.topk import Ranker, Scorer, check_k, top_k
+from caged.evaluation.topk import Ranker, ScoreFunction, check_k, top_k
 
 __all__ = ["Evaluation", "Reference", "Report", "evaluate", "make_validator", "measure"]
 
 
 def evaluate(
-    scorer: Scorer,
+    scorer: ScoreFunction,
     *,
     train: Interactions,
     valid: Interactions | None,
@@ -56,7 +56,7 @@ def make_validator(
     device: torch.device | str = "cpu",
     k: int = 20,
     metrics: Sequence[str] | None = None,
-) -> Callable[[Scorer], dict[str, float]]:
+) -> Callable[[ScoreFunction], dict[str, float]]:
     """The `validate` callable of the training loop: a scorer in, the metrics on `valid` out, train masked.
 
     `metrics` are the keys to compute, by default recall and ndcg at `k`. Everything that does not depend on the
@@ -69,7 +69,7 @@ def make_validator(
         check_k(key.k, reference.item_count)
     rank = Ranker(reference.relevant_users, list_width(keys), seen=reference.seen, device=device)
 
-    def validate(scorer: Scorer) -> dict[str, float]:
+    def validate(scorer: ScoreFunction) -> dict[str, float]:
         return measure(rank(scorer), reference, metrics=keys).metrics
 
     return validate

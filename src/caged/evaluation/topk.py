@@ -25,7 +25,7 @@ GROUP_SIZE = 32
 _MASKED = float("-inf")
 
 
-class Scorer(Protocol):
+class ScoreFunction(Protocol):
     """Scores of all N items for a block of user rows: int64 (b,) -> floating point (b, N) on the same device.
 
     The caller masks the result in place, so it must not share memory with anything the scorer keeps; slices and
@@ -44,7 +44,7 @@ def check_k(k: int, item_count: int) -> None:
 
 
 def top_k(
-    scorer: Scorer,
+    scorer: ScoreFunction,
     users: Array,
     k: int,
     *,
@@ -88,7 +88,7 @@ class Ranker:
         self._item_count = None if seen is None else seen.item_count
         self._block = block
 
-    def __call__(self, scorer: Scorer) -> Lists:
+    def __call__(self, scorer: ScoreFunction) -> Lists:
         if len(self.users) == 0:
             return Lists(self.users, np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.float32))
         with torch.no_grad():
@@ -97,7 +97,7 @@ class Ranker:
                 item_count = self._scores(scorer, self.users[:1]).shape[1]
             return self._ranked(scorer, item_count)
 
-    def _ranked(self, scorer: Scorer, item_count: int) -> Lists:
+    def _ranked(self, scorer: ScoreFunction, item_count: int) -> Lists:
         width = min(self.k, item_count)
         items = np.full((len(self.users), width), PADDING, dtype=np.int32)
         values = np.full((len(self.users), width), _MASKED, dtype=np.float32)
@@ -120,7 +120,7 @@ class Ranker:
             values[start : start + block] = best.float().cpu().numpy()
         return Lists(self.users, items, values)
 
-    def _scores(self, scorer: Scorer, rows: Array) -> Tensor:
+    def _scores(self, scorer: ScoreFunction, rows: Array) -> Tensor:
         scores = scorer(torch.from_numpy(rows).to(self.device))
         return scores.clone(memory_format=torch.contiguous_format) if scores._is_view() else scores.contiguous()
 
