@@ -236,8 +236,9 @@ def load(folder: str | Path, *, device: str = "auto") -> Recommender:
 
 
 def _of_run(folder: Path) -> TrainedWith:
-    """Seed and options of training of the run in `folder`, or around it; what is no part of a run says neither."""
-    run = folder if (folder / "checkpoint").is_dir() else folder.parent
+    """Of the run whose folder, or whose `checkpoint/`, this is; a folder that is neither does not say."""
+    place = folder.resolve()
+    run = place.parent if place.name == "checkpoint" else place
     if not (run / "run.json").exists():
         return TrainedWith()
     spec = read_spec(run)
