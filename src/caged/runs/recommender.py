@@ -30,7 +30,7 @@ from caged.graph import BipartiteGraph
 from caged.models import Method, Registered, registered
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import resolve_device
-from caged.runs.execute import read_spec
+from caged.runs.folder import RunFolder
 from caged.runs.signatures import docstring_of, signature_of
 from caged.seeding import Generators
 from caged.training import Loop, Observer, TrainConfig
@@ -239,9 +239,9 @@ def _of_run(folder: Path) -> TrainedWith:
     """Of the run whose folder, or whose `checkpoint/`, this is; a folder that is neither does not say."""
     place = folder.resolve()
     run = place.parent if place.name == "checkpoint" else place
-    if not (run / "run.json").exists():
+    if not RunFolder.is_one(run):
         return TrainedWith()
-    spec = read_spec(run)
+    spec = RunFolder.read(run).spec
     return TrainedWith(spec.seed, spec.train)
 
 
