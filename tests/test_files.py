@@ -107,5 +107,5 @@ def test_an_output_folder_is_new_or_empty(tmp_path: Path) -> None:
         make_output_folder(folder)
     with pytest.raises(RunError, match="Not a directory"):
         make_output_folder(folder / "x" / "y")
-    with pytest.raises(RunError, match="File exists"):
+    with pytest.raises(RunError, match="is a file"):
         make_output_folder(folder / "x")

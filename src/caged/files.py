@@ -1,4 +1,4 @@
-"""Files that are either complete or absent: write to a temporary name beside the target, then rename."""
+"""Files and folders that are either complete or absent: written beside the target, then renamed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -96,17 +97,63 @@ def make_parent(path: Path) -> None:
         raise RunError(f"cannot create {path.parent}: {error.strerror}; choose a folder you may write to") from error
 
 
-def make_output_folder(path: Path) -> Path:
-    """Create an output folder, refusing one that holds anything already."""
+def refuse_filled_folder(path: Path) -> None:
+    """An error unless `path` is absent or an empty folder; ask before the work whose result is to be written."""
     try:
         if path.is_dir() and any(path.iterdir()):
             raise RunError(f"output folder {path} is not empty; choose another --out or delete it first")
+        _refuse_file(path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def make_output_folder(path: Path) -> Path:
+    """Create an output folder, refusing one that holds anything already."""
+    refuse_filled_folder(path)
+    return make_writable_folder(path)
+
+
+def make_writable_folder(path: Path) -> Path:
+    """Create a folder, whatever it holds already, and try that files can be written to it."""
+    try:
+        _refuse_file(path)
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe-{secrets.token_hex(4)}"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise RunError(
-            f"cannot write to output folder {path}: {error.strerror or error}; choose a folder that you may write to"
-        ) from error
+        raise _unwritable(path, error) from error
     return path
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield an empty temporary folder; on success it becomes `path`, on any error it is removed."""
+    refuse_filled_folder(path)
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.iterdir():
+            with file.open("rb") as handle:
+                os.fsync(handle.fileno())
+        if target.exists():  # empty; not every system renames onto an empty folder
+            target.rmdir()
+        temporary.rename(target)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _refuse_file(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise RunError(f"output folder {path} is a file; choose another --out or delete it first")
+
+
+def _unwritable(path: Path, error: OSError) -> RunError:
+    return RunError(
+        f"cannot write to output folder {path}: {error.strerror or error}; choose a folder that you may write to"
+    )

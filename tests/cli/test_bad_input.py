@@ -218,7 +218,7 @@ def test_a_device_that_is_not_there(command: str, tmp_path: Path, log_csv: Path,
 def test_unwritable_places(tmp_path: Path, log_csv: Path, finished_run: Path) -> None:
     (tmp_path / "file").touch()  # below a file nobody may write, not even root
     refused_without_a_trace(tmp_path, training(str(log_csv), out="file/run"), "file/run", "Not a directory")
-    refused_without_a_trace(tmp_path, training(str(log_csv), out="file"), "cannot write to output folder file")
+    refused_without_a_trace(tmp_path, training(str(log_csv), out="file"), "output folder file is a file")
     arguments = training(str(log_csv), "--record", "file/results")
     refused_without_a_trace(tmp_path, arguments, "cannot write records below file")
     arguments = ["recommend", str(finished_run), "--all-users", "-o", "file/recs.csv"]

@@ -89,8 +89,8 @@ def test_the_table_is_plain_text_in_a_pipe(tmp_path: Path, untrained: list[int])
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "file"], ("cannot write to output folder file", "--out")),
-        (["--out", "file/below"], ("cannot write to output folder file/below",)),
+        (["--out", "file"], ("output folder file is a file", "--out")),
+        (["--out", "file/below"], ("output folder file is a file/below",)),
         (["--out", "x" * 300], ("cannot write to output folder", "name too long")),
         (["--out", "taken"], ("taken/report.html is a folder",)),
         (["--seed", "-1"], ("seed is -1",)),

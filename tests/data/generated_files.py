@@ -137,9 +137,9 @@ def parquets(draw: Draw) -> bytes:
 
 @st.composite
 def matrices(draw: Draw) -> bytes:
-    users, items = draw(st.integers(0, 8)), draw(st.integers(0, 8))
-    count = draw(st.sampled_from([0, 1, 8, 30])) if users and items else 0
-    value = draw(st.sampled_from([st.just(1.0), st.integers(0, 5).map(float), st.floats()]))
+    users, items = (draw(mostly(st.integers(4, 8), st.integers(0, 3))) for _ in range(2))
+    count = draw(st.sampled_from([0, 1, 8, 30, 30])) if users and items else 0
+    value = draw(st.sampled_from([st.just(1.0), st.integers(0, 5).map(float), mostly(st.just(1.0), st.floats())]))
     data = draw(st.lists(value, min_size=count, max_size=count))
     rows = draw(st.lists(st.integers(0, max(users - 1, 0)), min_size=count, max_size=count))
     cells = draw(st.lists(st.integers(0, max(items - 1, 0)), min_size=count, max_size=count))

@@ -12,10 +12,9 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.config import build
-from caged.data.folders import refuse_filled_folder
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
-from caged.files import check_file, write_text
+from caged.files import check_file, refuse_filled_folder, write_text
 from caged.page.html import require_templates, templates_are_there
 from caged.products.audit.gates import Base, Verdict, check_gates, judge, parse_gate
 from caged.products.audit.of_lists import audit_lists

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -14,7 +13,7 @@ import typer
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
 from caged.data.market import MarketConfig
 from caged.errors import RunError
-from caged.files import write_json, write_text
+from caged.files import make_writable_folder, write_json, write_text
 from caged.page.html import require_templates
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
@@ -68,15 +67,7 @@ def demo(
 
 def _prepare(folder: Path) -> None:
     """Make sure that both files can be written in the end, before anything is trained."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{secrets.token_hex(4)}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise RunError(
-            f"cannot write to output folder {folder}: {error.strerror or error}; choose another --out"
-        ) from error
+    make_writable_folder(folder)
     for name in (PAGE, NUMBERS):
         if (folder / name).is_dir():
             raise RunError(f"{folder / name} is a folder, but the demo writes a file there; choose another --out")

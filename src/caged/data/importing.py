@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from caged._version import __version__
-from caged.data.folders import new_folder, refuse_filled_folder
 from caged.data.ids import Array, IdMap, is_text
 from caged.data.readers.batches import is_text_table, tables_of
 from caged.data.readers.canonical import FORMAT, INTERACTIONS, ITEMS, MANIFEST, OWN_COLUMNS, USERS
@@ -42,7 +41,7 @@ from caged.data.readers.columns import (
 )
 from caged.data.readers.files import check_counts, reader_for
 from caged.errors import CagedError, DataError
-from caged.files import write_json
+from caged.files import new_folder, refuse_filled_folder, write_json
 
 if TYPE_CHECKING:
     import polars as pl

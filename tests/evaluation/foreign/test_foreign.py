@@ -194,7 +194,7 @@ def test_text_ids_and_text_files_that_look_like_integers(tmp_path: Path):
         (frame([], "rank").astype("int64"), "holds no recommendations"),
         (
             pd.DataFrame([[0, 1, 1, 1]], columns=["user_id", "item_id", "rank", "rank"]),
-            "cannot be read|several columns",
+            "cannot be read|2 columns named",
         ),
         ([1, 2], "builtins.list is no frame with the Arrow C stream interface"),
     ],

@@ -10,10 +10,10 @@ import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.config import build
-from caged.data.folders import refuse_filled_folder
 from caged.data.market import MarketConfig
 from caged.data.market import simulate as simulate_market
 from caged.errors import ConfigError, unknown
+from caged.files import refuse_filled_folder
 from caged.page.numbers import number
 
 

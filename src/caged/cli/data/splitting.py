@@ -10,9 +10,9 @@ import typer
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.data import Columns, load, split_log
 from caged.data.filters import k_core
-from caged.data.folders import refuse_filled_folder
 from caged.data.splits import check_kept, write_split
 from caged.errors import DataError
+from caged.files import refuse_filled_folder
 from caged.page.numbers import number
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from caged.data.folders import new_folder
 from caged.data.known.archives import extract
 from caged.data.known.datasets import Archive, Dataset, PlainFile
 from caged.data.known.download import Patience, Progress, fetch
 from caged.data.source import Source, load_dataset, unlike_published
 from caged.errors import DataError
+from caged.files import new_folder
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from caged.data.folders import new_folder
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.market.config import MarketConfig, stream
@@ -33,7 +32,7 @@ from caged.data.market.loop import SOURCES, Round, draw_oracle, feedback_loop
 from caged.data.market.titles import genre_names, item_titles
 from caged.data.market.world import World, draw_world
 from caged.data.popularity import gini, top_share
-from caged.files import write_json
+from caged.files import new_folder, write_json
 
 TABLES = ("train", "test_natural", "test_oracle", "items", "users", "rounds")
 # train.parquet and test.parquet make the folder a given split that `--data` takes as it is.

@@ -63,31 +63,38 @@ class Columns:
 
     def find(self, found: Sequence[str], where: str, *, hint: str = "") -> list[str]:
         """The columns to read out of those `found`; missing, misnamed and ambiguous ones are errors."""
-        repeated = [name for name, uses in Counter(found).items() if uses > 1]
-        if repeated:
-            raise DataError(
-                f"{where} has {Counter(found)[repeated[0]]} columns named {_shortened(repeated[0])!r}; rename or drop "
-                f"the others"
-            )
+        refuse_repeated(found, where)
         wanted = [getattr(self, role) for role in ROLES if self.must_have(role)]
         kept = [name for name in self.keep if name in found or not self.keep_if_there]
         for name in [*wanted, *kept]:
-            if name not in found:
-                raise DataError(self._missing(name, found, where, hint))
+            need_column(name, found, where, fix=f"{'or ' if hint else ''}{self._fix(name)}", hint=hint)
         optional = [getattr(self, role) for role in ROLES if not self.must_have(role)]
         # A column may be kept beside its role; it is still read once.
         return list(dict.fromkeys([*wanted, *(name for name in optional if name in found), *kept]))
 
-    def _missing(self, name: str, found: Sequence[str], where: str, hint: str) -> str:
-        roles = [role for role in ROLES if getattr(self, role) == name]
-        fix = (
-            f"name the right one with --{roles[0]}-column ({roles[0]}_column= in Python)"
-            if roles
-            else "name one of these with --validate-on (keep= in Python)"
-        )
-        listed = ", ".join(repr(_shortened(column)) for column in found[:20]) + (", ..." if len(found) > 20 else "")
+    def _fix(self, name: str) -> str:
+        for role in ROLES:
+            if getattr(self, role) == name:
+                return f"name the right one with --{role}-column ({role}_column= in Python)"
+        return "name one of these with --validate-on (keep= in Python)"
+
+
+def refuse_repeated(found: Sequence[str], where: str) -> None:
+    for name, uses in Counter(found).items():
+        if uses > 1:
+            raise DataError(f"{where} has {uses} columns named {_shortened(name)!r}; rename or drop the others")
+
+
+def need_column(name: str, found: Sequence[str], where: str, *, fix: str, hint: str = "") -> None:
+    """An error where a column is missing: what is there instead, a `hint` why, and how to `fix` it."""
+    if name not in found:
         closest = "" if hint else suggestion(name, found)
-        return f"{where} has no column '{name}', found: {listed}{hint}; {'or ' if hint else ''}{fix}{closest}"
+        raise DataError(f"{where} has no column '{name}', found: {listed(found)}{hint}; {fix}{closest}")
+
+
+def listed(found: Sequence[str]) -> str:
+    """The first names of columns, for a message."""
+    return ", ".join(repr(_shortened(name)) for name in found[:20]) + (", ..." if len(found) > 20 else "")
 
 
 class Column:

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from caged.data.folders import new_folder
 from caged.data.readers.columns import Columns
 from caged.data.splits.kinds import JSON, Split
 from caged.errors import DataError
-from caged.files import write_json
+from caged.files import new_folder, write_json
 
 FORMAT = 1  # of manifest.json
 WRITTEN_ANYWAY = (Columns.user, Columns.item, Columns.rating, Columns.timestamp)

@@ -6,7 +6,6 @@ tables are read once more when the lists are made (`foreign_lists`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +16,19 @@ import pyarrow as pa
 
 from caged.data.ids import Array, IdMap, is_text
 from caged.data.readers.batches import TABLE_ROWS, is_text_table, tables_of
-from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, ranks_of, scores_of
+from caged.data.readers.columns import (
+    Column,
+    Columns,
+    ids_of,
+    integers_where_all,
+    listed,
+    need_column,
+    ranks_of,
+    refuse_repeated,
+    scores_of,
+)
 from caged.data.readers.files import arrow_table, reader_for, suffix_of
-from caged.errors import DataError, suggestion
+from caged.errors import DataError
 from caged.evaluation.foreign.row_lookup import RowLookup
 from caged.evaluation.parallel import ahead
 
@@ -40,22 +49,16 @@ class ListColumns(Columns):
         return user, item
 
     def find(self, found: Sequence[str], where: str, *, hint: str = "") -> list[str]:
-        repeated = [name for name, uses in Counter(found).items() if uses > 1]
-        if repeated:
-            raise DataError(f"{where} has several columns named '{repeated[0]}'; rename or drop the others")
-        listed = ", ".join(f"'{name}'" for name in found[:20]) + (", ..." if len(found) > 20 else "")
+        refuse_repeated(found, where)
         ids = self.named_in(found)
         for name in ids:
-            if name not in found:
-                raise DataError(
-                    f"{where} has no column '{name}', found: {listed}{hint}; lists need user_id, item_id and score or "
-                    f"rank, rename the columns{suggestion(name, found)}"
-                )
+            fix = "lists need user_id, item_id and score or rank, rename the columns"
+            need_column(name, found, where, fix=fix, hint=hint)
         ordering = [name for name in ("score", "rank") if name in found]
         if not ordering:
             raise DataError(
-                f"{where} has neither 'score' nor 'rank', found: {listed}; nothing says which item comes first, add "
-                f"one of the two columns"
+                f"{where} has neither 'score' nor 'rank', found: {listed(found)}; nothing says which item comes first, "
+                f"add one of the two columns"
             )
         return [*ids, *ordering]
 

@@ -17,10 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from caged.data.folders import new_folder
 from caged.errors import RunError
 from caged.evaluation.bootstrap import Interval
-from caged.files import read_json, write_json
+from caged.files import new_folder, read_json, write_json
 from caged.products.audit.result import AuditResult, Exposure
 from caged.runs.environment import versions
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder

@@ -14,7 +14,7 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.known.datasets import DATASETS
 from caged.data.readers.canonical import is_canonical
-from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all
+from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, need_column, refuse_repeated
 from caged.data.readers.files import (
     DEFAULT_COLUMNS,
     arrow_table,
@@ -165,12 +165,10 @@ class _ItemColumns(Columns):
     """item_id, and title where there is one."""
 
     def find(self, found: Any, where: str, *, hint: str = "") -> list[str]:
-        if self.item not in found:
-            listed = ", ".join(f"'{name}'" for name in found[:20])
-            raise DataError(
-                f"{where} has no column 'item_id', found: {listed}{hint}; an item table needs one, rename it"
-            )
-        return [self.item, *(["title"] if "title" in found else [])]
+        read = [self.item, *(["title"] if "title" in found else [])]
+        refuse_repeated([name for name in found if name in read], where)
+        need_column(self.item, found, where, fix="an item table needs one, rename it", hint=hint)
+        return read
 
 
 def _item_table(items: Any) -> tuple[IdMap, dict[str, str]]:
