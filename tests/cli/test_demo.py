@@ -90,7 +90,7 @@ def test_the_table_is_plain_text_in_a_pipe(tmp_path: Path, untrained: list[int])
     ("arguments", "words"),
     [
         (["--out", "file"], ("output folder file is a file", "--out")),
-        (["--out", "file/below"], ("output folder file is a file/below",)),
+        (["--out", "file/below"], ("cannot write to output folder file/below",)),
         (["--out", "x" * 300], ("cannot write to output folder", "name too long")),
         (["--out", "taken"], ("taken/report.html is a folder",)),
         (["--seed", "-1"], ("seed is -1",)),
