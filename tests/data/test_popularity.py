@@ -1,9 +1,11 @@
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caged.data.popularity import SECTIONS, USER_GROUPS, ItemGroups, UserGroups, popularity_order
+from caged.data.popularity import SECTIONS, USER_GROUPS, ItemGroups, UserGroups, gini, popularity_order, top_share
 from caged.errors import ConfigError, DataError
 
 degree_lists = st.lists(st.integers(0, 6), min_size=0, max_size=40).map(np.array)
@@ -127,3 +129,17 @@ def test_negative_degrees_and_unknown_groups_are_errors():
     users = UserGroups.from_interactions(np.array([0]), np.array([0]), 1, groups)
     with pytest.raises(ConfigError, match="unknown user group 'popular'"):
         users.member("popular")
+
+
+def test_gini_equals_the_mean_difference() -> None:
+    """Second formula: half the mean absolute difference of all pairs, over the mean."""
+    counts = np.random.default_rng(0).integers(0, 50, size=200)
+    differences = np.abs(counts[:, None] - counts[None, :]).mean()
+    assert gini(counts) == pytest.approx(differences / (2 * counts.mean()))
+    assert gini(np.array([1, 2, 1, 3, 0, 3, 0, 0, 1, 2, 0, 1])) == pytest.approx(84 / 168)
+    assert np.isnan(gini(np.zeros(3)))
+
+
+def test_top_share_of_uneven_counts() -> None:
+    assert top_share(np.array([1, 2, 3, 4, 90, 0, 0])) == pytest.approx(94 / 100)  # ceil(1.4) = 2 items
+    assert np.isnan(top_share(np.zeros(3)))

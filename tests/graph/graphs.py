@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from caged.graph import BipartiteGraph, EdgeWeights
+from caged.graph import (
+    BipartiteGraph,
+    EdgeWeights,
+    Tables,
+    uniform_layers,
+)
 
 
 def graph_of(pairs, user_count, item_count, device="cpu"):
@@ -55,3 +60,17 @@ CORNERS = {
     "heavy head": lambda: graph_of([(u, 0) for u in range(30)] + [(7, 3)], 31, 4),
     "complete": lambda: graph_of([(u, i) for u in range(4) for i in range(3)], 4, 3),
 }
+
+LAYER_WEIGHTS = {
+    "none": (1.0,),
+    "mean of two": uniform_layers(1),
+    "mean of four": uniform_layers(3),
+    "uneven": (0.7, 0.0, -0.2, 0.5),
+}
+
+
+def tables(graph, width=5, seed=1, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    rows = graph.user_count + graph.item_count
+    stacked = torch.randn(rows, width, generator=generator, dtype=dtype).to(graph.device)
+    return Tables(*(part.clone() for part in stacked.split([graph.user_count, graph.item_count])))

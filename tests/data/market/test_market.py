@@ -1,4 +1,4 @@
-"""The built-in market: the nine properties it promises, and its parts against slow, obvious versions."""
+"""The built-in market: the nine properties it promises, and what it writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import tracemalloc
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,38 +15,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from caged.data.market import Market, policy, simulate
-from caged.data.market.config import MarketConfig, stream
-from caged.data.market.loop import SOURCES, Shown, draw_oracle, feedback_loop
+from caged.data.market import Market, simulate
+from caged.data.market.config import MarketConfig
+from caged.data.market.loop import Shown, feedback_loop
 from caged.data.market.market import FILES, TABLES
-from caged.data.market.policy import ShortlistModel
-from caged.data.market.titles import genre_names, item_titles
-from caged.data.market.truth import (
-    best_true_preference_at_k,
-    true_preference_at_k,
-    true_preference_gap_at_k,
-)
 from caged.data.market.world import World, draw_world
-from caged.data.popularity import gini, top_share
-from caged.errors import ConfigError, DataError, RunError
-
-SMALL = MarketConfig(user_count=120, item_count=90, rounds=12, test_rounds=4, slots=6, rank=8, shortlist=20)
-
-
-@pytest.fixture(scope="module")
-def market() -> Market:
-    return simulate()
-
-
-@pytest.fixture(scope="module")
-def preference(market: Market) -> np.ndarray:
-    return market.world.preference_matrix()
-
-
-@pytest.fixture(scope="module")
-def small() -> Market:
-    return simulate(SMALL)
-
+from caged.data.popularity import gini
+from caged.errors import RunError
+from tests.data.market.small import SMALL
 
 EXPLORE_SHARES = (0.0, 0.1, 0.2, 0.4, 0.7, 1.0)
 
@@ -234,166 +209,6 @@ def test_most_popular_looks_useful_and_is_not(market: Market) -> None:
     assert oracle < 1.5 * by_chance
 
 
-# ---------------------------------------------------------------- the world
-
-
-def test_true_preference_is_the_formula(small: Market) -> None:
-    world = small.world
-    matrix = world.preference_matrix()
-    for user, item in ((0, 0), (7, 31), (119, 89)):
-        logit = SMALL.sharpness * float(world.z[user] @ world.v[item]) + world.q[item] - world.b
-        assert matrix[user, item] == pytest.approx(1 / (1 + np.exp(-logit)), rel=1e-12)
-    pairs = world.true_preference(np.arange(120)[:, None], np.arange(90)[None, :])
-    assert pairs == pytest.approx(matrix, rel=1e-12)
-    assert np.linalg.norm(world.z, axis=1) == pytest.approx(np.ones(120))
-    assert np.linalg.norm(world.v, axis=1) == pytest.approx(np.ones(90))
-
-
-def test_genres_are_balanced_and_lead_the_item_vectors() -> None:
-    world = draw_world(replace(SMALL, item_count=96, item_spread=0.0))
-    assert np.bincount(world.item_genres).tolist() == [8] * 12
-    assert world.v.argmax(axis=1).tolist() == world.item_genres.tolist()
-    assert world.v.max() == 1.0
-
-
-@pytest.mark.parametrize("like_rate", [1e-6, 0.3, 1 - 1e-6])
-def test_calibration_meets_any_like_rate(like_rate: float) -> None:
-    world = draw_world(replace(SMALL, like_rate=like_rate))
-    assert world.preference_matrix().mean() == pytest.approx(like_rate, rel=0.05)
-
-
-def test_activity_is_clipped() -> None:
-    world = draw_world(replace(SMALL, activity_sd=3.0))
-    assert world.activity.min() == 0.02
-    assert world.activity.max() == 1.0
-
-
-def test_the_full_matrix_has_a_budget(small: Market) -> None:
-    with pytest.raises(ConfigError, match=r"120 users for 90 items need 86,400 bytes; at most 1,000 are allowed"):
-        small.world.preference_matrix(budget=1000)
-
-
-def test_world_survives_a_file(small: Market, tmp_path: Path) -> None:
-    small.world.save(tmp_path / "world.npz")
-    again = World.load(tmp_path / "world.npz")
-    assert np.array_equal(again.preference_matrix(), small.world.preference_matrix())
-    (tmp_path / "world.npz").write_bytes(b"PK\x03\x04 cut")
-    with pytest.raises(RunError, match="is not the world of a market"):
-        World.load(tmp_path / "world.npz")
-
-
-# ---------------------------------------------------------------- the loop
-
-
-def test_every_list_follows_the_rules() -> None:
-    """No repeat, no earlier click, positions 1..slots; model slots only after the first fit."""
-    clicked: set[tuple[int, int]] = set()
-    for one in feedback_loop(SMALL, draw_world(SMALL)):
-        shown = one.shown
-        lists: dict[int, list[int]] = {}
-        for user, item, position in zip(shown.users, shown.items, shown.positions, strict=True):
-            assert (user, item) not in clicked
-            lists.setdefault(user, []).append(item)
-            assert position == len(lists[user])
-        assert len(lists) == one.visitors
-        for items in lists.values():
-            assert len(set(items)) == len(items) <= SMALL.slots
-        if one.number <= SMALL.retrain_every:
-            assert SOURCES.index("model") not in shown.sources
-        clicked.update(zip(shown.users[shown.clicked], shown.items[shown.clicked], strict=True))
-    assert SOURCES.index("model") in shown.sources
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_share_of_one_leaves_one_source(source: str) -> None:
-    shares = {f"share_{name}": float(name == source) for name in SOURCES}
-    config = replace(SMALL, **shares)  # type: ignore[arg-type]
-    late = [one.shown.sources for one in feedback_loop(config, draw_world(config)) if one.number > 5]
-    assert set(np.concatenate(late)) == {SOURCES.index(source)}
-
-
-def test_model_slots_show_the_shortlist_top_more_often() -> None:
-    """With weight 1/rank, the first of a user's shortlist is drawn first about twice as often as the second."""
-    config = MarketConfig(
-        user_count=3000, item_count=40, rounds=2, test_rounds=0, slots=1, retrain_every=1, shortlist=3,
-        share_popular=0.0, share_model=1.0, share_explore=0.0, activity_mean=50.0, activity_sd=0.0, like_rate=1e-9,
-        rank=1,
-    )  # fmt: skip
-    last = list(feedback_loop(config, draw_world(config)))[-1].shown  # nobody clicks: every shortlist is items 0, 1, 2
-    shares = np.bincount(last.items, minlength=3) / len(last.items)
-    assert shares == pytest.approx(np.array([6, 3, 2]) / 11, abs=0.03)
-
-
-def test_lists_get_shorter_when_items_run_out() -> None:
-    config = replace(SMALL, item_count=8, slots=8, rank=4, rounds=30, like_rate=0.9, position_exponent=0.0)
-    market = simulate(config)
-    assert market.train.num_rows + market.test_natural.num_rows <= 120 * 8
-    assert market.short_lists > 0
-
-
-def dense_shortlists(clicks: np.ndarray, basis: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
-    for _ in range(3):
-        basis = np.linalg.qr(clicks.T @ clicks @ basis)[0]
-    scores = np.round(clicks @ basis @ basis.T, 9)
-    scores[clicks > 0] = -np.inf
-    items = np.arange(clicks.shape[1])
-    return np.stack([np.lexsort((items, -row))[:length] for row in scores]), basis
-
-
-@pytest.mark.parametrize("block_edges", [7, 1 << 18])
-def test_model_equals_dense_algebra(block_edges: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two fits, the second starting from the first; users and items without clicks included."""
-    monkeypatch.setattr(policy, "_BLOCK_EDGES", block_edges)
-    model = ShortlistModel(SMALL, stream(1, "model"))
-    basis = stream(1, "model").standard_normal((90, 8))
-    rng = np.random.default_rng(0)
-    clicks = np.zeros((120, 90))
-    for _ in range(2):
-        clicks[3:, :85] += rng.random((117, 85)) < 0.08
-        clicks = np.minimum(clicks, 1.0)
-        model.refit(np.flatnonzero(clicks), np.ones(90))
-        expected, basis = dense_shortlists(clicks, basis, 20)
-        assert model.shortlists is not None
-        assert np.array_equal(model.shortlists, expected)
-    assert model.shortlists[0].tolist() == list(range(20))  # no click, all scores equal: ties by row number
-
-
-def test_model_survives_a_log_without_clicks() -> None:
-    model = ShortlistModel(SMALL, stream(1, "model"))
-    model.refit(np.empty(0, dtype=np.int64), np.ones(90))
-    assert model.shortlists is not None
-    assert (model.shortlists == np.arange(20)).all()
-
-
-def test_candidates_are_drawn_by_popularity() -> None:
-    config = replace(SMALL, candidate_items=30, shortlist=10)
-    model = ShortlistModel(config, stream(1, "model"))
-    popularity = np.where(np.arange(90) < 15, 1e6, 1.0)
-    clicked = np.flatnonzero(np.random.default_rng(0).random(120 * 90) < 0.1)
-    model.refit(clicked, popularity)
-    assert model.shortlists is not None
-    listed = np.unique(model.shortlists)
-    assert len(listed) == 30
-    assert (listed[:15] == np.arange(15)).all()
-    keys = np.arange(120)[:, None] * 90 + model.shortlists
-    assert not np.isin(keys, clicked).any()
-
-
-def test_memory_stays_below_one_matrix_of_all_pairs() -> None:
-    config = MarketConfig(user_count=4000, item_count=4000, rounds=2, test_rounds=1, retrain_every=1, like_rate=0.01)
-    tracemalloc.start()
-    simulate(config)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 0.6 * 8 * config.user_count * config.item_count
-
-
-def test_oracle_covers_every_pair_outside_train() -> None:
-    config = replace(SMALL, oracle_share=1.0, like_rate=1 - 1e-9)
-    keys = draw_oracle(config, draw_world(config), np.arange(50))
-    assert keys.tolist() == list(range(50, 120 * 90))
-
-
 # ---------------------------------------------------------------- outputs
 
 
@@ -449,108 +264,3 @@ def test_fingerprint_sees_every_table(small: Market) -> None:
     for name in TABLES:
         changed = replace(small, **{name: getattr(small, name).slice(1)})
         assert changed.fingerprint != small.fingerprint
-
-
-def test_titles_are_distinct_and_numbered_when_used_up() -> None:
-    titles = item_titles(6500, np.random.default_rng(0))
-    assert len(set(titles)) == 6500
-    assert len(titles[0].split()) == 2
-    assert titles[3000] == f"{titles[0]} II"
-    assert titles[6000] == f"{titles[0]} III"
-    assert genre_names(12)[0] == "noir"
-    assert len(set(genre_names(60))) == 60
-
-
-# ---------------------------------------------------------------- concentration and truth as functions
-
-
-def test_gini_equals_the_mean_difference() -> None:
-    """Second formula: half the mean absolute difference of all pairs, over the mean."""
-    counts = np.random.default_rng(0).integers(0, 50, size=200)
-    differences = np.abs(counts[:, None] - counts[None, :]).mean()
-    assert gini(counts) == pytest.approx(differences / (2 * counts.mean()))
-    assert gini(np.array([1, 2, 1, 3, 0, 3, 0, 0, 1, 2, 0, 1])) == pytest.approx(84 / 168)
-    assert np.isnan(gini(np.zeros(3)))
-
-
-def test_top_share_of_uneven_counts() -> None:
-    assert top_share(np.array([1, 2, 3, 4, 90, 0, 0])) == pytest.approx(94 / 100)  # ceil(1.4) = 2 items
-    assert np.isnan(top_share(np.zeros(3)))
-
-
-def test_true_preference_at_k_averages_what_is_listed(small: Market) -> None:
-    matrix = small.world.preference_matrix()
-    lists = np.array([[3, 5, 8], [2, -1, -1], [-1, -1, -1]])
-    values = true_preference_at_k(lists, np.array([10, 4, 0]), small.world)
-    assert values[0] == pytest.approx((matrix[10, 3] + matrix[10, 5] + matrix[10, 8]) / 3)
-    assert values[1] == pytest.approx(matrix[4, 2])
-    assert np.isnan(values[2])
-
-
-def test_best_list_avoids_seen_pairs_and_has_no_gap(small: Market) -> None:
-    matrix, train = small.world.preference_matrix(), small.interactions("train")
-    users = np.array([17, 3, 64])
-    seen = np.zeros(matrix.shape, dtype=bool)
-    seen[train.users, train.items] = True
-    allowed = [np.where(seen[user], -1.0, matrix[user]) for user in users]
-    lists = np.stack([np.argsort(-row)[:5] for row in allowed])
-    best = best_true_preference_at_k(users, 5, small.world, train.keys)
-    assert best == pytest.approx([np.sort(row)[-5:].mean() for row in allowed])
-    assert (best_true_preference_at_k(users, 5, small.world) >= best).all()
-    assert true_preference_gap_at_k(lists, users, small.world, train.keys) == pytest.approx(np.zeros(3), abs=1e-12)
-    worse = np.stack([np.argsort(-row)[5:10] for row in allowed])
-    assert (true_preference_gap_at_k(worse, users, small.world, train.keys) > 0).all()
-
-
-def test_best_list_with_few_items_left(small: Market) -> None:
-    matrix = small.world.preference_matrix()
-    all_but_two, everything = np.arange(88), 90 + np.arange(90)
-    best = best_true_preference_at_k(np.array([0, 1]), 5, small.world, np.concatenate((all_but_two, everything)))
-    assert best[0] == pytest.approx(matrix[0, 88:].mean())
-    assert np.isnan(best[1])
-
-
-def test_truth_refuses_wrong_shapes(small: Market) -> None:
-    with pytest.raises(DataError, match=r"lists have shape \(3,\) for 1 users"):
-        true_preference_at_k(np.array([1, 2, 3]), np.array([0]), small.world)
-    with pytest.raises(DataError, match="k is 0; allowed are integers from 1"):
-        best_true_preference_at_k(np.array([0]), 0, small.world)
-
-
-# ---------------------------------------------------------------- configuration
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (
-            {"share_popular": 0.7},
-            r"share_popular \+ share_model \+ share_explore is 1.1; the three shares must sum to 1",
-        ),
-        ({"share_explore": -0.2, "share_model": 0.6}, r"share_explore is -0.2; allowed are numbers from 0 to 1"),
-        ({"like_rate": 1.0}, r"like_rate is 1.0; allowed are numbers from 0 to 1, both excluded"),
-        ({"sharpness": float("nan")}, r"sharpness is nan; allowed are finite numbers from 0"),
-        ({"sharpness": float("inf")}, r"sharpness is inf; allowed are finite numbers from 0"),
-        ({"head_start_mean": 0.0}, r"head_start_mean is 0.0; allowed are finite numbers above 0"),
-        ({"activity_sd": "wide"}, r"activity_sd is 'wide'; allowed are finite numbers from 0"),
-        ({"rounds": 0}, r"rounds is 0; allowed are integers from 1"),
-        ({"slots": 2.5}, r"slots is 2.5; allowed are integers from 1"),
-        ({"test_rounds": True}, r"test_rounds is True; allowed are integers from 0"),
-        ({"seed": -1}, r"seed is -1; allowed are integers from 0"),
-        ({"slots": 1501}, r"slots is 1501; allowed is at most item_count = 1500"),
-        ({"candidate_items": 0}, r"candidate_items is 0; allowed are integers from 1"),
-        ({"candidate_items": 2000}, r"candidate_items is 2000; allowed is at most item_count = 1500"),
-        ({"user_count": 10}, r"rank is 16; a matrix of 10 users and 1500 items has at most rank 10, reduce rank"),
-        ({"item_count": 3_000_000}, r"2,000 users and 3,000,000 items is too large; allowed are 2,000,000 items"),
-    ],
-)
-def test_bad_parameters_are_explained(parameters: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        MarketConfig(**parameters)  # type: ignore[arg-type]
-
-
-def test_the_smallest_market_runs() -> None:
-    config = MarketConfig(user_count=1, item_count=1, rounds=2, test_rounds=1, slots=1, genres=1, rank=1)
-    market = simulate(config)
-    assert market.train.num_rows + market.test_natural.num_rows <= 1
-    assert market.summary()["counts"]["users"] == 1

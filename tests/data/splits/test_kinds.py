@@ -1,79 +1,32 @@
-"""The kinds of splits against slow, literal versions; validation on marked traffic; splits as folders."""
+"""Every kind of split against slow, literal versions: exact proportions, disjointness, fingerprints."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import math
 from collections import defaultdict
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caged.data import (
     KINDS,
-    Columns,
+    Development,
+    IdMap,
     Interactions,
     Split,
     carve_validation,
     given_split,
-    intervened_split,
     leave_last_out,
-    load,
     split,
     split_by_time,
     split_log,
-    validate_on,
 )
-from caged.data.popularity import gini
-from caged.data.source import Source
-from caged.data.splits.draws import deal
-from caged.data.splits.folder import write_split
-from caged.errors import ConfigError, DataError, RunError
-from caged.runs.protocols import HONEST, PAPER, check_split_options, split_source
-from caged.seeding import numpy_generator
-
-Pair = tuple[int, int]
-
-
-def pairs_of(part: Interactions | None) -> list[Pair]:
-    assert part is not None
-    return list(zip(part.users.tolist(), part.items.tolist(), strict=True))
-
-
-def assignment(parts: Split) -> dict[Pair, str]:
-    """Pair -> part; a pair in two parts or in none is a failure where the number of pairs is compared."""
-    return {pair: name for name, part in parts.parts.items() for pair in pairs_of(part)}
-
-
-@st.composite
-def logs(draw: st.DrawFn, *, smallest: int = 4) -> Interactions:
-    """Logs with many equal times; the ids are the rows, since all that are drawn occur."""
-    pairs = draw(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9)), min_size=smallest, max_size=60, unique=True))
-    time = draw(st.lists(st.integers(-3, 12), min_size=len(pairs), max_size=len(pairs)))
-    return Interactions.from_ids([u for u, _ in pairs], [i for _, i in pairs], timestamp=np.array(time))
-
-
-def random_log(seed: int = 3, users: int = 60, items: int = 45, count: int = 900) -> Interactions:
-    """Item popularity falls with its number."""
-    generator = np.random.default_rng(seed)
-    drawn = (generator.random(count) ** 2 * items).astype(int)
-    return Interactions.from_ids(
-        generator.integers(0, users, count), drawn, timestamp=generator.integers(0, 500, count)
-    )
-
-
-def shuffled(data: Interactions, seed: int = 9) -> Interactions:
-    """The same log from a file whose rows stand in another order."""
-    order = np.random.default_rng(seed).permutation(len(data))
-    table = data.to_arrow().take(order)
-    return Interactions.from_ids(table["user_id"], table["item_id"], timestamp=table["timestamp"].to_numpy())
-
+from caged.errors import DataError
+from tests.data.splits.logs import Pair, assignment, logs, pairs_of, random_log, shuffled
 
 # ---------------------------------------------------------------- all kinds
 
@@ -238,308 +191,208 @@ def test_leave_last_out_is_the_slow_one(data: Interactions) -> None:
     assert parts.notes["items_without_training"] == data.item_count - len(trained)
 
 
-# ---------------------------------------------------------------- intervened
+def with_degrees(degrees: list[int]) -> Interactions:
+    """User u has `degrees[u]` items, the first ones of a common catalogue."""
+    users = np.repeat(np.arange(len(degrees)), degrees)
+    items = np.concatenate([np.arange(degree) for degree in degrees])
+    return Interactions.build(users, items, user_ids=IdMap.range(len(degrees)), item_ids=IdMap.range(max(2, *degrees)))
 
 
-def slow_deal(places: int, room: list[int], luck: list[float]) -> list[int]:
-    dealt = [0] * len(room)
-    while places:
-        takers = [i for i in range(len(room)) if dealt[i] < room[i]]
-        for i in sorted(takers, key=lambda i: luck[i])[:places]:
-            dealt[i] += 1
-        places -= min(places, len(takers))
-    return dealt
+def pair_set(part: Interactions | None) -> set[tuple[int, int]]:
+    assert part is not None
+    return set(zip(part.users.tolist(), part.items.tolist(), strict=True))
 
 
-@settings(max_examples=200)
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.data())
-def test_dealing_is_the_slow_one(room: list[int], data: st.DataObject) -> None:
-    places = data.draw(st.integers(0, sum(room)))
-    luck = np.random.default_rng(places).random(len(room))
-    assert deal(places, np.array(room), luck).tolist() == slow_deal(places, room, luck.tolist())
+def of_keys(*keys: int) -> Interactions:
+    """Pairs of 4 users and 10 items; key 23 is user 2 with item 3."""
+    users, items = np.divmod(np.array(keys, dtype=np.int64), 10)
+    return Interactions.build(users, items, user_ids=IdMap.range(4), item_ids=IdMap.range(10))
 
 
-def slow_intervened(data: Interactions, seed: int, test: int, valid: int, most: Fraction) -> dict[Pair, str] | None:
-    """The four rules one pair at a time, with the random numbers of the fast version; None if it does not fit."""
-    generator = numpy_generator(seed, "intervened_split")
-    pairs = pairs_of(data)
-    kept = set()
-    for side in (0, 1):
-        first: dict[int, tuple[float, Pair]] = {}
-        for pair, number in zip(pairs, generator.random(len(pairs)), strict=True):
-            first[pair[side]] = min(first.get(pair[side], (2.0, pair)), (number, pair))
-        kept |= {pair for _, pair in first.values()}
-    free = [pair for pair in pairs if pair not in kept]
-    degree = [sum(item == i for _, item in pairs) for i in range(data.item_count)]
-    room = [min(int(most * degree[i]), sum(item == i for _, item in free)) for i in range(data.item_count)]
-    if sum(room) < test or len(free) < test + valid:
-        return None
-    places = slow_deal(test, room, generator.random(data.item_count).tolist())
-    assigned = dict.fromkeys(pairs, "train")
-    order = sorted(zip(generator.random(len(free)), free, strict=True))
-    for _, (user, item) in order:
-        if places[item]:
-            places[item] -= 1
-            assigned[user, item] = "test"
-    rest = [pair for pair in free if assigned[pair] == "train"]
-    for _, pair in sorted(zip(generator.random(len(rest)), rest, strict=True))[:valid]:
-        assigned[pair] = "valid"
-    return assigned
+# ---------------------------------------------------------------- random 7:1:2
 
 
-@settings(max_examples=100)
-@given(logs(smallest=30), st.integers(0, 99), st.sampled_from(["0.2", "0.5", "0.7"]))
-def test_intervened_split_is_the_slow_one(data: Interactions, seed: int, most: str) -> None:
-    test, valid = math.ceil(Fraction(15, 100) * len(data)), max(1, len(data) // 10)
-    options = {"test_share": 0.15, "valid_share": 0.1, "max_item_share": float(most)}
-    slow = slow_intervened(data, seed, test, valid, Fraction(most))
-    if slow is None:
-        with pytest.raises(DataError, match="cannot be taken from"):
-            intervened_split(data, seed=seed, **options)
-        return
-    assert assignment(intervened_split(data, seed=seed, **options)) == slow
+def test_every_user_is_split_in_the_exact_proportions() -> None:
+    """Against a loop in exact fractions, for every number of interactions up to 130."""
+    degrees = list(range(131))
+    parts = split(with_degrees(degrees), seed=3)
+    assert parts.valid is not None
+    assert parts.test is not None
+    for user, count in enumerate(degrees):
+        test = math.ceil(Fraction(2, 10) * count) if count >= 3 else 0
+        valid = max(1, math.floor(Fraction(1, 10) * count)) if count >= 3 else 0
+        seen = [int(part.user_degrees[user]) for part in (parts.train, parts.valid, parts.test)]
+        assert seen == [count - valid - test, valid, test]
+        assert count == 0 or seen[0] >= 1
+    assert parts.notes == {"users_kept_in_train": 2}
+    assert (parts.kind, parts.parameters) == ("random", {"seed": 3, "shares": [7, 1, 2]})
 
 
-def test_intervened_test_is_balanced_and_train_knows_everybody() -> None:
-    data = random_log(count=6000, users=150, items=100)
-    parts = intervened_split(data, seed=2)
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 30), min_size=2).filter(lambda degrees: max(degrees) >= 3), st.integers(0, 2**31))
+def test_the_parts_are_a_partition(degrees: list[int], seed: int) -> None:
+    data = with_degrees(degrees)
+    parts = split(data, seed=seed)
+    sets = [pair_set(part) for part in (parts.train, parts.valid, parts.test)]
+    assert sum(map(len, sets)) == len(data)
+    assert set.union(*sets) == pair_set(data)
+
+
+def test_the_order_of_the_file_does_not_matter() -> None:
+    generator = np.random.default_rng(5)
+    users, items = generator.integers(0, 40, 600), generator.integers(0, 90, 600)
+    rating = users * 100.0 + items
+    shuffled = generator.permutation(600)
+    one = split(Interactions.from_ids(users, items, rating=rating))
+    other = split(Interactions.from_ids(users[shuffled], items[shuffled], rating=rating[shuffled]))
+    assert one.fingerprint == other.fingerprint
+    assert one.test is not None
+    assert other.test is not None
+    assert one.test.to_arrow().equals(other.test.to_arrow())
+
+
+def test_the_seed_decides_and_values_travel_with_their_pair() -> None:
+    data = with_degrees([50] * 20)
+    data = Interactions.build(
+        data.users, data.items, user_ids=data.user_ids, item_ids=data.item_ids, timestamp=data.users * 50 + data.items
+    )
+    parts = split(data, seed=1)
+    assert parts.fingerprint == split(data, seed=1).fingerprint != split(data, seed=2).fingerprint
+    assert parts.test is not None
+    assert parts.test.timestamp is not None
+    assert np.array_equal(parts.test.timestamp, parts.test.users * 50 + parts.test.items)
+
+
+def test_every_interaction_is_equally_likely_in_each_part() -> None:
+    """20 items, 4000 users: each item is in test with p = 1/5, so 800 +- 4 standard deviations of 25."""
+    parts = split(with_degrees([20] * 4000))
     assert parts.test is not None
     assert parts.valid is not None
-    assert len(parts.test) == math.ceil(0.2 * len(data))
-    assert len(parts.valid) == len(data) // 10
-    assert parts.train.user_degrees.min() >= 1
-    assert parts.train.item_degrees.min() >= 1
-    assert np.all(2 * parts.test.item_degrees <= data.item_degrees)
-    naturally = split(data).item_gini
-    assert parts.item_gini["test"] < 0.5 * naturally["test"]
-    assert parts.item_gini["valid"] > naturally["valid"] - 0.05
-    assert parts.notes == {
-        f"item_gini_{name}": gini(np.bincount(part.items, minlength=100)) for name, part in parts.parts.items()
-    }
-    assert parts.parameters == {"seed": 2, "test_share": 0.2, "valid_share": 0.1, "max_item_share": 0.5}
+    assert np.all(np.abs(parts.test.item_degrees - 800) < 102)
+    assert np.all(np.abs(parts.valid.item_degrees - 400) < 77)
 
 
-def test_intervened_split_that_does_not_fit() -> None:
-    data = random_log()
-    with pytest.raises(DataError, match=r"balanced test part of \d+ .* \(max_item_share 0.1 of each item\); lower"):
-        intervened_split(data, test_share=0.4, max_item_share=0.1)
-    with pytest.raises(DataError, match=r"max_item_share is 1.5"):
-        intervened_split(data, max_item_share=1.5)
+def test_users_with_too_few_interactions_everywhere() -> None:
+    with pytest.raises(DataError, match=r"no user has 3 or more interactions \(the most is 2\)"):
+        split(with_degrees([2, 2, 1]))
 
 
-# ---------------------------------------------------------------- validation on marked traffic
+# ---------------------------------------------------------------- validation out of train
 
 
-def marked_log(marks: Any = None, count: int = 600) -> Interactions:
-    generator = np.random.default_rng(12)
-    users, items = generator.integers(0, 30, count), generator.integers(0, 80, count)
-    source = np.array(["popular", "model", "explore"], dtype=object)[generator.integers(0, 3, count)]
-    columns = {"source": source if marks is None else np.asarray(marks)[np.arange(count) % len(marks)]}
-    return Interactions.from_ids(users, items, columns=columns, timestamp=np.arange(count), rating=users + items / 100)
+def test_carving_takes_an_eighth_of_every_user() -> None:
+    degrees = list(range(1, 70))
+    data = with_degrees(degrees)
+    train, valid = carve_validation(data, seed=1)
+    assert valid.user_degrees.tolist() == [count // 8 for count in degrees]
+    assert train.user_degrees.min() == 1
+    assert pair_set(train) | pair_set(valid) == pair_set(data)
+    assert not pair_set(train) & pair_set(valid)
 
 
-def marks_by_pair(data: Interactions) -> dict[Pair, object]:
-    return dict(zip(pairs_of(data), data.columns["source"].tolist(), strict=True))
+def test_carving_is_reproducible_and_depends_on_the_seed() -> None:
+    data = with_degrees([40] * 10)
+    assert carve_validation(data, seed=1)[1].fingerprint == carve_validation(data, seed=1)[1].fingerprint
+    assert carve_validation(data, seed=1)[1].fingerprint != carve_validation(data, seed=2)[1].fingerprint
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_validation_keeps_the_marked_candidates_and_returns_the_others(kind: str) -> None:
-    data = marked_log()
-    usual = split_log(data, kind, seed=3)
-    chosen = validate_on(usual, "source=explore")
-    marks = marks_by_pair(data)
-    assert pairs_of(chosen.valid) == [pair for pair in pairs_of(usual.valid) if marks[pair] == "explore"]
-    assert assignment(chosen).keys() == set(pairs_of(data))
-    assert chosen.test is usual.test
-    for part in chosen.parts.values():  # what returned to train brought its values along
-        assert marks_by_pair(part) == {pair: marks[pair] for pair in pairs_of(part)}
-        assert part.rating is not None
-        assert np.allclose(part.rating, data.rating[np.searchsorted(data.keys, part.keys)])  # type: ignore[index]
-    candidates, kept = len(pairs_of(usual.valid)), len(pairs_of(chosen.valid))
-    assert 0 < kept < candidates
-    assert chosen.parameters == {**usual.parameters, "validate_on": "source=explore"}
-    assert chosen.notes == {
-        **usual.notes,
-        "validation_candidates": candidates,
-        "validation_returned_to_train": candidates - kept,
-    }
+def test_carving_nothing_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"no user has 8 or more training interactions \(the most is 7\)"):
+        carve_validation(with_degrees([7, 7]), seed=1)
 
 
-def test_validation_carved_from_a_given_train_part() -> None:
-    data = marked_log()
-    test = data.select(data.items % 7 == 0)
-    train = data.select(data.items % 7 != 0)
-    chosen = validate_on(given_split({"train": train, "test": test}, seed=5, protocol="honest"), "source=model")
-    _, carved = carve_validation(train, seed=5)
-    marks = marks_by_pair(data)
-    assert pairs_of(chosen.valid) == [pair for pair in pairs_of(carved) if marks[pair] == "model"]
-    assert len(chosen.train) + len(pairs_of(chosen.valid)) == len(train)
-    assert chosen.test is test
+# ---------------------------------------------------------------- given splits
 
 
-@pytest.mark.parametrize(
-    ("marks", "value", "expected"),
-    [
-        ([0, 1, 2], "1", 1),
-        ([0.0, 1.5, np.nan], "1.5", 1.5),
-        ([0.0, 1.0, np.nan], "1", 1.0),
-        ([True, False], "true", True),
-        (np.array(["a=b", None, "c"], dtype=object), "a=b", "a=b"),
-    ],
-)
-def test_marks_of_any_type_are_compared_as_text(marks: Any, value: str, expected: object) -> None:
-    chosen = validate_on(split(marked_log(marks)), f"source={value}")
-    assert chosen.valid is not None
-    assert set(chosen.valid.columns["source"].tolist()) == {expected}
+def test_honest_uses_the_given_validation_part() -> None:
+    parts = {"train": of_keys(1, 11), "valid": of_keys(2), "test": of_keys(3, 31)}
+    made = given_split(parts, seed=1, protocol="honest")
+    assert made.train is parts["train"]
+    assert made.valid is parts["valid"]
+    assert made.test is parts["test"]
+    assert (made.kind, made.parameters) == ("given", {"validation": "given"})
+    assert made.train.user_degrees.tolist() == [1, 1, 0, 0]  # user 3 occurs in test only and keeps a row
 
 
-def test_marks_that_do_not_occur() -> None:
-    parts = split(marked_log())
-    with pytest.raises(
-        DataError, match="no interaction has source=explor, values found: 'explore', 'model', 'popular'"
-    ):
-        validate_on(parts, "source=explor")
-    with pytest.raises(DataError, match=r"column 'sauce' was not read with the log \(carried: 'source'\)"):
-        validate_on(parts, "sauce=explore")
-    with pytest.raises(DataError, match=r"'0', '1', '10', .*, \.\.\.; choose"):
-        validate_on(split(marked_log(np.arange(40))), "source=x")
-    for text in ("source", "=explore", "source=", ""):
-        with pytest.raises(ConfigError, match="write it as COLUMN=VALUE"):
-            validate_on(parts, text)
-    with pytest.raises(DataError, match="no validation part"):
-        validate_on(Split(parts.train, None, parts.test, kind="given"), "source=explore")
+def test_honest_carves_validation_from_train() -> None:
+    train, test = of_keys(*range(8)), of_keys(8, 13)
+    made = given_split({"train": train, "test": test}, seed=4, protocol="honest")
+    kept, carved = carve_validation(train, seed=4)
+    assert made.valid is not None
+    assert (made.train.fingerprint, made.valid.fingerprint) == (kept.fingerprint, carved.fingerprint)
+    assert made.test is test
+    assert made.parameters == {"validation": "carved from train", "seed": 4}
 
 
-def test_marks_in_train_only_or_in_test_only() -> None:
-    """The value is looked for where the method is developed; that test has it does not count."""
-    data = marked_log()
-    usual = split(data)
-    assert usual.valid is not None
-    assert usual.test is not None
-
-    def marked_at(position: int) -> Split:
-        source = np.array(["other"] * len(data), dtype=object)
-        source[position] = "rare"
-        again = Interactions.build(
-            data.users, data.items, user_ids=data.user_ids, item_ids=data.item_ids, columns={"source": source}
-        )
-        return split(again)
-
-    in_train = int(np.searchsorted(data.keys, usual.train.keys[0]))
-    with pytest.raises(DataError, match=r"none of the .* held out for validation has source=rare, while train has 1"):
-        validate_on(marked_at(in_train), "source=rare")
-    in_test = int(np.searchsorted(data.keys, usual.test.keys[0]))
-    with pytest.raises(DataError, match="no interaction has source=rare, values found: 'other'"):
-        validate_on(marked_at(in_test), "source=rare")
+def test_paper_takes_the_two_files_as_they_are() -> None:
+    parts = {"train": of_keys(1, 11), "test": of_keys(3)}
+    made = given_split(parts, seed=1, protocol="paper")
+    assert (made.train, made.valid, made.test) == (parts["train"], None, parts["test"])
+    assert made.parameters == {"validation": "none"}
+    with pytest.raises(DataError, match="--protocol honest"):
+        given_split({**parts, "valid": of_keys(5)}, seed=1, protocol="paper")
 
 
-# ---------------------------------------------------------------- protocols
+@pytest.mark.parametrize("protocol", ["honest", "paper"])
+def test_overlap_of_given_parts_is_an_error(protocol: str) -> None:
+    parts = {"train": of_keys(*range(9), 23), "test": of_keys(2, 23)}
+    with pytest.raises(DataError, match="train and test share 2 interactions, for example user 0 with item 2; remove"):
+        given_split(parts, seed=1, protocol=protocol)  # type: ignore[arg-type]
 
 
-def test_honest_splits_a_log_as_asked() -> None:
-    data = marked_log()
-    source = Source("log", Path("log.csv"), log=data)
-    for kind in KINDS:
-        made = split_source(source, HONEST, 2, kind=kind)
-        assert made.fingerprint == split_log(data, kind, seed=2).fingerprint
-        chosen = split_source(source, HONEST, 2, kind=kind, mark="source=explore")
-        assert chosen.fingerprint == validate_on(made, "source=explore").fingerprint
-    assert split_source(source, HONEST, 2).fingerprint == split(data, seed=2).fingerprint
+def test_incomplete_or_unknown_requests() -> None:
+    with pytest.raises(DataError, match="no test part, found: train"):
+        given_split({"train": of_keys(1)}, seed=1, protocol="honest")
+    with pytest.raises(DataError, match="unknown protocol 'fair'"):
+        given_split({"train": of_keys(1), "test": of_keys(2)}, seed=1, protocol="fair")  # type: ignore[arg-type]
 
 
-def test_a_split_that_is_there_is_not_split_again() -> None:
-    data = marked_log()
-    parts = {"train": data.select(data.items % 7 != 0), "test": data.select(data.items % 7 == 0)}
-    source = Source("folder", Path("folder"), parts=parts)
-    with pytest.raises(DataError, match=r"data.split is 'time', but 'folder' is split into train, test already"):
-        split_source(source, HONEST, 1, kind="time")
-    with pytest.raises(ConfigError, match=r"data.split is 'time', but protocol 'paper' fixes the split"):
-        check_split_options(PAPER, "time", None)
-    with pytest.raises(ConfigError, match=r"data.validate_on is 'source=explore', but protocol 'paper'"):
-        check_split_options(PAPER, "random", "source=explore")
+# ---------------------------------------------------------------- the Split itself
 
 
-# ---------------------------------------------------------------- folders
+def test_development_has_no_test_part() -> None:
+    made = Split(of_keys(1), of_keys(2), of_keys(3), kind="given")
+    assert made.development() == Development(made.train, made.valid)
+    assert Development._fields == ("train", "valid")
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("train", "valid", "test", "names"),
     [
-        lambda number: int(number) * 3,
-        lambda number: f"{number:03d}",  # text that looks like numbers
-        lambda number: f'bücher,\n"{number}" 🛒',
+        ((1, 2), (2,), (3,), "train and valid"),
+        ((1,), (3,), (3,), "valid and test"),
+        ((1,), None, (1,), "train and test"),
     ],
 )
-def test_a_folder_gives_back_the_same_split(name: Any, tmp_path: Path) -> None:
-    log = marked_log()
-    data = Interactions.from_ids(
-        [name(user) for user in log.users],
-        [name(item) for item in log.items],
-        timestamp=log.timestamp,
-        rating=log.rating,
-        columns={"source": log.columns["source"]},
-    )
-    made = split_by_time(data)
-    manifest = write_split(made, tmp_path / "deep" / "split", origin={"source": "log.csv"})
-    read = load(tmp_path / "deep" / "split", columns=Columns(keep=("source",))).parts
-    assert read is not None
-    again = given_split(read, seed=1, protocol="honest")
-    assert again.fingerprint == made.fingerprint == manifest["split_fingerprint"]
-    for part, wanted in zip(again.parts.values(), made.parts.values(), strict=True):
-        assert part.to_arrow().equals(wanted.to_arrow())
-    assert json.loads((tmp_path / "deep" / "split" / "manifest.json").read_text()) == {
-        "format": 1,
-        "kind": "time",
-        "parameters": dict(made.parameters),
-        "notes": dict(made.notes),
-        "users": data.user_count,
-        "items": data.item_count,
-        "interactions": {part: len(content) for part, content in made.parts.items()},
-        "item_gini": made.item_gini,
-        "fingerprints": {part: content.fingerprint for part, content in made.parts.items()},
-        "split_fingerprint": made.fingerprint,
-        "origin": {"source": "log.csv"},
-    }
-    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {
-        "train.parquet",
-        "valid.parquet",
-        "test.parquet",
-        "manifest.json",
-    }
+def test_any_two_parts_must_be_disjoint(
+    train: tuple[int, ...], valid: tuple[int, ...] | None, test: tuple[int, ...], names: str
+) -> None:
+    with pytest.raises(DataError, match=f"{names} share 1 interactions"):
+        Split(of_keys(*train), None if valid is None else of_keys(*valid), of_keys(*test), kind="given")
 
 
-def test_a_failing_disk_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = pq.write_table
-
-    def failing(table: Any, path: Path, **options: Any) -> None:
-        if path.name == "test.parquet":
-            raise OSError(28, "No space left on device")
-        write(table, path, **options)
-
-    monkeypatch.setattr(pq, "write_table", failing)
-    with pytest.raises(RunError, match=r"cannot write to output folder .*split: No space left on device"):
-        write_split(split(marked_log()), tmp_path / "split")
-    assert list(tmp_path.iterdir()) == []
+def test_an_example_of_overlap_is_in_external_ids() -> None:
+    log = Interactions.from_ids(["ann", "bob"], ["tea", "milk"])
+    with pytest.raises(DataError, match="user 'ann' with item 'tea'"):
+        Split(log, None, log.select(np.array([True, False])), kind="given")
 
 
-def test_folders_that_are_not_free(tmp_path: Path) -> None:
-    parts = split(marked_log())
-    (tmp_path / "filled").mkdir()
-    (tmp_path / "filled" / "precious.txt").write_text("mine")
-    with pytest.raises(RunError, match="filled is not empty"):
-        write_split(parts, tmp_path / "filled")
-    with pytest.raises(RunError, match=r"precious.txt is a file"):
-        write_split(parts, tmp_path / "filled" / "precious.txt")
-    with pytest.raises(RunError, match="cannot write to output folder"):
-        write_split(parts, tmp_path / "filled" / "precious.txt" / "below")
-    assert [path.name for path in (tmp_path / "filled").iterdir()] == ["precious.txt"]
-    (tmp_path / "empty").mkdir()
-    write_split(parts, tmp_path / "empty")
-    assert (tmp_path / "empty" / "manifest.json").is_file()
+def test_parts_must_share_their_rows() -> None:
+    with pytest.raises(DataError, match="number their users or items differently"):
+        Split(of_keys(1), None, Interactions.from_ids([1, 2], [3, 4]), kind="given")
 
 
-def test_a_kept_column_must_not_replace_the_ids(tmp_path: Path) -> None:
-    data = Interactions.from_ids([1, 1, 1, 2, 2, 2], [1, 2, 3, 1, 2, 3], columns={"user_id": np.arange(6)})
-    with pytest.raises(DataError, match="column 'user_id' cannot be kept"):
-        write_split(split(data), tmp_path / "split")
-    assert list(tmp_path.iterdir()) == []
+def test_train_must_not_be_empty() -> None:
+    with pytest.raises(DataError, match="training part is empty"):
+        Split(of_keys(), None, of_keys(1), kind="given")
+
+
+def test_fingerprint_is_the_hash_of_the_parts() -> None:
+    """By hand: sha256 of `train<TAB>sha256("0\\t1\\n1\\t2\\n")<LF>test<TAB>sha256("0\\t3\\n")<LF>`."""
+    made = Split(of_keys(1, 12), None, of_keys(3), kind="given", parameters={"seed": 1})
+    train = hashlib.sha256(b"0\t1\n1\t2\n").hexdigest()
+    test = hashlib.sha256(b"0\t3\n").hexdigest()
+    assert made.fingerprint == hashlib.sha256(f"train\t{train}\ntest\t{test}\n".encode()).hexdigest()
+    assert made.fingerprint == "499d8eb63d95c1d63cf80ba53ed63e71a17a5a2d574f886c6e0e60a2c47a3270"
+    assert made.fingerprint == Split(of_keys(1, 12), None, of_keys(3), kind="other").fingerprint
+    assert made.fingerprint != Split(of_keys(1, 12), of_keys(3), None, kind="given").fingerprint

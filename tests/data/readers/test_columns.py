@@ -1,0 +1,158 @@
+"""Columns: their types, their names, and what is refused in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from caged.data import Columns, read_frame, read_log
+from caged.errors import DataError
+from tests.data.readers.written import pairs, rows, written
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (["10", "9"], [9, 10]),
+        (["007", "7"], ["007", "7"]),
+        (["1", "x"], ["1", "x"]),
+        (["1", "+2"], ["+2", "1"]),
+        (["1", " 2"], [" 2", "1"]),
+        (["-0", "1"], ["-0", "1"]),
+        (["-1", "x"], ["-1", "x"]),
+        (["1.0", "2.0"], ["1.0", "2.0"]),
+        (["1e3", "2"], ["1e3", "2"]),
+        (["NA", "null"], ["NA", "null"]),
+        (["0", str(2**63 - 1)], [0, 2**63 - 1]),
+        (["007", "9" * 30], ["007", "9" * 30]),
+    ],
+)
+def test_text_becomes_integers_only_as_a_whole_column(tmp_path: Path, column: list[str], expected: list[Any]) -> None:
+    path = written(tmp_path, "user_id,item_id\n" + "".join(f"{user},i{user}\n" for user in column))
+    assert read_log(path).user_ids.values.to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2.0, 1.0]),
+        pa.array([2, 1], type=pa.uint64()),
+        pa.array([2, 1], type=pa.int8()),
+        pa.array([2, 1]).dictionary_encode(),
+    ],
+)
+def test_integral_columns_of_any_type_are_integers(column: pa.Array) -> None:
+    assert read_frame(pa.table({"user_id": column, "item_id": [1, 2]})).user_ids.values.to_pylist() == [1, 2]
+
+
+def test_text_in_frames_stays_text() -> None:
+    assert read_frame(pl.DataFrame({"user_id": ["9", "10"], "item_id": ["a", "b"]})).user_ids.values.to_pylist() == [
+        "10",
+        "9",
+    ]
+
+
+def test_pandas_categories_are_accepted() -> None:
+    frame = pd.DataFrame({"user_id": pd.Categorical(["b", "a"]), "item_id": [1, 2]}, index=[7, 8])
+    assert pairs(read_frame(frame)) == [("a", 2), ("b", 1)]
+
+
+# ---------------------------------------------------------------- further columns
+
+
+def test_columns_can_be_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "when,reader,book,stars,source\n5,1,2,3,explore\n6,3,4,5,policy\n")
+    log = read_log(
+        path,
+        columns=Columns(keep=("source",)),
+        user_column="reader",
+        item_column="book",
+        rating_column="stars",
+        timestamp_column="when",
+    )
+    assert rows(log)[0] == {"user_id": 1, "item_id": 2, "rating": 3.0, "timestamp": 5, "source": "explore"}
+    assert rows(log) == rows(read_log(path, columns=Columns("reader", "book", "stars", "when", ("source",))))
+
+
+def test_duplicates_are_merged_and_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, "user_id,item_id,rating,timestamp\n1,1,5,9\n1,1,2,8\n2,2,3,1\n")
+    log = read_log(path)
+    assert log.merged == 1
+    assert rows(log)[0]["rating"] == 5.0
+
+
+def test_min_rating_drops_pairs_and_what_occurs_nowhere_else(tmp_path: Path) -> None:
+    """The pair (1, 1) is dropped although it was rated 5 once: its latest rating is 1."""
+    path = written(tmp_path, "user_id,item_id,rating\n1,1,5\n1,1,1\n2,2,4\n3,3,3.5\n4,2,1\n2,3,5\n")
+    log = read_log(path, min_rating=3.5)
+    assert pairs(log) == [(2, 2), (2, 3), (3, 3)]
+    assert log.user_ids.values.to_pylist() == [2, 3]
+    assert log.item_ids.values.to_pylist() == [2, 3]
+    assert log.merged == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (["86400", "-5"], [86400, -5]),
+        (["86400.0", "1e3"], [86400, 1000]),
+        ([" 7", "8 "], [7, 8]),
+        (["1970-01-02", "1969-12-31 23:59:59.5"], [86400, -1]),
+        (["1970-01-02T00:00:00Z", "1970-01-01T01:00:00+01:00"], [86400, 0]),
+        (pa.array([1500, -1500], type=pa.timestamp("ms")), [1, -2]),
+        (pa.array([10**9, 2 * 10**9], type=pa.timestamp("ns", tz="Europe/Paris")), [1, 2]),
+        (pa.array([1, -1], type=pa.date32()), [86400, -86400]),
+        (pa.array([86_400_000, 0], type=pa.date64()), [86400, 0]),
+        (pa.array([3.0, 4.0]), [3, 4]),
+        (pa.array([3, 4], type=pa.int32()), [3, 4]),
+    ],
+)
+def test_timestamps(tmp_path: Path, column: Any, expected: list[int]) -> None:
+    frame = pa.table({"user_id": [1, 2], "item_id": [1, 2], "timestamp": column})
+    timestamp = read_frame(frame).timestamp
+    assert timestamp is not None
+    assert timestamp.tolist() == expected
+    if isinstance(column, list):
+        text = "".join(f"{row},{row},{value}\n" for row, value in enumerate(column))
+        from_file = read_log(written(tmp_path, f"user_id,item_id,timestamp\n{text}")).timestamp
+        assert from_file is not None
+        assert from_file.tolist() == expected
+
+
+@pytest.mark.parametrize("column", [[True, False], ["1", " 0.0"], [1, 0], np.array([1, 0], dtype=np.float32)])
+def test_ratings_of_any_numeric_kind(column: Any) -> None:
+    rating = read_frame(pa.table({"user_id": [1, 2], "item_id": [1, 2], "rating": column})).rating
+    assert rating is not None
+    assert rating.dtype == np.float64
+    assert rating.tolist() == [1.0, 0.0]
+
+
+def test_the_first_bad_rating_of_many_is_named(tmp_path: Path) -> None:
+    values = ["1"] * 1000
+    values[617] = values[800] = "x"
+    text = "".join(f"{row},{row},{value}\n" for row, value in enumerate(values))
+    with pytest.raises(DataError, match="data row 618"):
+        read_log(written(tmp_path, f"user_id,item_id,rating\n{text}"))
+
+
+def test_optional_columns_are_required_once_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "user_id,item_id\n1,2\n3,4\n")
+    assert read_log(path).rating is None
+    for options in ({"rating_column": "rating"}, {"columns": Columns(rating="stars")}):
+        with pytest.raises(DataError, match="--rating-column"):
+            read_log(path, **options)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="no column 'source'"):
+        read_log(path, columns=Columns(keep=("source",)))
+    with pytest.raises(DataError, match="--min-rating needs"):
+        read_log(path, min_rating=3)
+
+
+def test_one_column_cannot_play_two_roles() -> None:
+    with pytest.raises(DataError, match="'x' cannot be user and item"):
+        Columns(user="x", item="x")
