@@ -148,6 +148,6 @@ def test_values_of_other_formulas_are_those_of_the_toy():
 def test_every_metric_function_has_an_example(module):
     functions = [f for name, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__]
     public = [function for function in functions if not function.__name__.startswith("_")]
-    assert len(public) >= 4
+    assert len(public) >= 3
     for function in public:
         assert ">>>" in (function.__doc__ or ""), function.__name__

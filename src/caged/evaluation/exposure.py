@@ -37,19 +37,6 @@ def coverage(exposed: Array, members: Array | None = None) -> float:
     return int(np.count_nonzero(group)) / len(group)
 
 
-def gini(exposed: Array) -> float:
-    """sum_j (2j - N - 1) x_(j) / (N X), x sorted ascending, j = 1..N; 0 = all items equally often.
-
-    >>> gini(np.array([2, 0, 0, 2]))
-    0.5
-    """
-    count, total = len(exposed), int(exposed.sum())
-    if total == 0:
-        return _UNDEFINED
-    weights = 2 * np.arange(1, count + 1) - count - 1
-    return int((weights * np.sort(exposed)).sum()) / (count * total)
-
-
 def entropy(exposed: Array) -> float:
     """-sum (x_i / X) log2(x_i / X) / log2 N; 1 = all items equally often.
 

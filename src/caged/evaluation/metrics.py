@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from caged.data.ids import Array
-from caged.data.popularity import ITEM_GROUPS, USER_GROUPS
+from caged.data.popularity import ITEM_GROUPS, USER_GROUPS, gini
 from caged.errors import ConfigError, unknown
 from caged.evaluation import bias, exposure, pooling, ranking
 from caged.evaluation.aligned import Aligned
@@ -397,7 +397,7 @@ _ROWS = (
         direction="down",
         unit="index",
         groups=_WHOLE,
-        formula=OfItems(lambda exposed, _: exposure.gini(exposed)),
+        formula=OfItems(lambda exposed, _: gini(exposed)),
         meaning="How unequally the places of all lists of {k} are spread over the items: 0 all items alike, near 1 "
         "a few items take everything.",
     ),
