@@ -103,7 +103,7 @@ def run_side(side: str, folder: Path) -> None:
     """In the child: read, compute, print seconds, peak memory and values."""
     files = {name: folder / f"{name}.parquet" for name in ("recs", "train", "test")}
     if side == "caged":
-        from caged.products.audit.of_lists import audit_lists
+        from caged.products.audit import audit_lists
 
         start = time.perf_counter()
         result = audit_lists(files["recs"], train=files["train"], test=files["test"], ks=(K,))

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from caged.runs.environment import hardware, versions
+from caged.runs.environment import hardware
 from caged.runs.results import shareable
+from caged.runs.versions import versions
 
 
 def circumstances(module: str, device: torch.device | None = None, packages: Sequence[str] = ()) -> dict[str, Any]:

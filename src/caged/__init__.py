@@ -19,14 +19,14 @@ from caged._version import __version__
 from caged.models.registry import METHODS
 
 _HOMES = {
-    "Audit": "caged.products.audit.view",
+    "Audit": "caged.products.audit",
     "CagedError": "caged.errors",
     "IdMap": "caged.data",
     "Interactions": "caged.data",
     "Recommender": "caged.runs.recommender",
     "Split": "caged.data",
-    "audit": "caged.products.audit.view",
-    "compare": "caged.products.compare.comparison",
+    "audit": "caged.products.audit",
+    "compare": "caged.products.compare",
     "dataset": "caged.data.source",
     "load": "caged.runs.recommender",
     "split": "caged.data",

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from caged.data.seen import Seen
 from caged.errors import ConfigError, DataError, TrainingError
 from caged.evaluation import topk
-from caged.evaluation.topk import Ranker, check_k, top_k
+from caged.evaluation.lists import check_k
+from caged.evaluation.topk import Ranker, top_k
 from tests.evaluation.worlds import TOY, interactions
 
 INFINITY = float("inf")

@@ -16,10 +16,22 @@ from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
 from caged.files import check_file, refuse_filled_folder, write_text
 from caged.page.html import require_templates, templates_are_there
-from caged.products.audit.gates import Base, Verdict, check_gates, judge, parse_gate
-from caged.products.audit.of_lists import audit_lists
-from caged.products.audit.result import AuditResult
-from caged.products.audit.view import HEADERS, REPORT, Audit, save_audit, summary_rows, summary_title, to_json
+from caged.products.audit import (
+    HEADERS,
+    REPORT,
+    Audit,
+    AuditResult,
+    Base,
+    Verdict,
+    audit_lists,
+    check_gates,
+    judge,
+    parse_gate,
+    save_audit,
+    summary_rows,
+    summary_title,
+    to_json,
+)
 from caged.runs.spec import EvalConfig
 
 GATE_FAILED = 1

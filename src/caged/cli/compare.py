@@ -13,10 +13,14 @@ from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdo
 from caged.errors import ConfigError
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
-from caged.products.compare.comparison import compare
-from caged.products.compare.page import comparison_html
-from caged.products.compare.tables import closing, tables
-from caged.products.compare.text import comparison_latex, comparison_markdown
+from caged.products.compare import (
+    closing,
+    compare,
+    comparison_html,
+    comparison_latex,
+    comparison_markdown,
+    comparison_tables,
+)
 
 
 def compare_command(
@@ -64,7 +68,7 @@ def compare_command(
     if as_json:
         print_json({**found.to_json(), "command": command})
     else:
-        for table in tables(found):
+        for table in comparison_tables(found):
             print_table(table.headers, table.rows, title=table.title)
         for sentence in closing(found):
             stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)

@@ -15,11 +15,10 @@ from caged.data.market import MarketConfig
 from caged.errors import RunError
 from caged.files import make_writable_folder, write_json, write_text
 from caged.page.html import require_templates
-from caged.products.audit.page import audit_html
-from caged.products.audit.result import AuditResult
-from caged.products.demo.experiment import Demo, run_demo
-from caged.products.demo.page import comparison, demo_html, sentences
-from caged.runs.environment import resolve_device, set_threads, versions
+from caged.products.audit import AuditResult, audit_html
+from caged.products.demo import Demo, comparison, demo_html, run_demo, sentences
+from caged.runs.environment import resolve_device, set_threads
+from caged.runs.versions import versions
 
 PAGE, NUMBERS = "report.html", "demo.json"
 

@@ -16,8 +16,7 @@ from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
-from caged.products.audit.of_run import audit_run
-from caged.products.audit.page import audit_html
+from caged.products.audit import audit_html, audit_run
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.execute import evaluate_part, warnings_of

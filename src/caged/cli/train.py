@@ -15,8 +15,7 @@ from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.files import write_text
 from caged.page.html import templates_are_there
-from caged.products.audit.of_run import audit_run
-from caged.products.audit.page import audit_html
+from caged.products.audit import audit_html, audit_run
 from caged.runs.execute import RunResult, resume, start, warnings_of
 from caged.runs.folder import RunFolder
 from caged.runs.results import ResultPlace

@@ -8,11 +8,12 @@ import torch
 
 from caged.data.interactions import Interactions
 from caged.errors import DataError
+from caged.evaluation.lists import check_k
 from caged.evaluation.measure import Report, measure
 from caged.evaluation.metrics import MetricKey, list_width
 from caged.evaluation.outcome import Evaluation
 from caged.evaluation.reference import Reference
-from caged.evaluation.topk import Ranker, ScoreFunction, check_k, top_k
+from caged.evaluation.topk import Ranker, ScoreFunction, top_k
 
 __all__ = ["Evaluation", "Reference", "Report", "evaluate", "make_validator", "measure"]
 

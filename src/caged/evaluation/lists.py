@@ -9,9 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from caged.data.ids import Array
-from caged.errors import DataError
+from caged.errors import ConfigError, DataError
 
 PADDING = -1
+
+
+def check_k(k: int, item_count: int) -> None:
+    """A cut-off that a user asked for must lie within the catalogue."""
+    if not 1 <= k <= item_count:
+        raise ConfigError(
+            f"k is {k}; allowed are 1..{item_count}, the number of items in the catalogue: choose another k"
+        )
 
 
 class FlatLists(NamedTuple):

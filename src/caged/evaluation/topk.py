@@ -35,14 +35,6 @@ class ScoreFunction(Protocol):
     def __call__(self, users: Tensor, /) -> Tensor: ...
 
 
-def check_k(k: int, item_count: int) -> None:
-    """A cut-off that a user asked for must lie within the catalogue."""
-    if not 1 <= k <= item_count:
-        raise ConfigError(
-            f"k is {k}; allowed are 1..{item_count}, the number of items in the catalogue: choose another k"
-        )
-
-
 def top_k(
     scorer: ScoreFunction,
     users: Array,

@@ -1,4 +1,4 @@
-"""Where a run happens: device, versions, hardware."""
+"""Where a run happens: device, threads, hardware."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import torch
 
-from caged._version import __version__
 from caged.errors import ConfigError, DeviceError, unknown
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -38,16 +35,6 @@ def set_threads(threads: int | None) -> None:
     check_threads(threads)
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def versions() -> dict[str, str]:
-    return {
-        "caged": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "pyarrow": pa.__version__,
-    }
 
 
 def hardware(device: torch.device) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from caged.errors import RunError
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.graph import check_engine
 from caged.models import Method
-from caged.runs.environment import hardware, resolve_device, set_threads, versions
+from caged.runs.environment import hardware, resolve_device, set_threads
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
 from caged.runs.loading import Loaded, load_data
@@ -27,6 +27,7 @@ from caged.runs.results import ResultPlace
 from caged.runs.saved_weights import check_learns_weights
 from caged.runs.spec import ExperimentSpec, deviations
 from caged.runs.train import train
+from caged.runs.versions import versions
 from caged.training import Interrupted, Observer
 
 

@@ -31,7 +31,6 @@ from caged.files import make_output_folder, read_json, remove_leftovers, replaci
 from caged.runs.loading import DatasetFacts, Loaded, load_data
 from caged.runs.results import write_result
 from caged.runs.spec import ExperimentSpec
-from caged.training import Interrupted
 
 FORMAT = 1  # of run.json
 RUN, METRICS = "run.json", "metrics.json"
@@ -82,6 +81,8 @@ class Run:
     @contextmanager
     def status_kept(self) -> Iterator[None]:
         """Whatever ends the work inside, the status and the time it took are right afterwards."""
+        from caged.training import Interrupted  # here, because reading a run needs no torch
+
         begun = time.perf_counter()
         spent_before = self.seconds.get("total", 0.0)
         try:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from caged.data import Interactions, Source, Split, load, validate_log
 from caged.data.filters import k_core
 from caged.errors import DataError
-from caged.evaluation.topk import check_k
+from caged.evaluation.lists import check_k
 from caged.runs.protocols import protocol_named, split_source
 from caged.runs.spec import ExperimentSpec
 

@@ -22,9 +22,9 @@ from caged.data import IdMap, Interactions, Split, carve_validation
 from caged.data.ids import Array, matched_type
 from caged.errors import ConfigError, DataError
 from caged.evaluation.evaluate import make_validator
-from caged.evaluation.lists import Lists
+from caged.evaluation.lists import Lists, check_k
 from caged.evaluation.tables import recommendations_table
-from caged.evaluation.topk import check_k, top_k
+from caged.evaluation.topk import top_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
 from caged.models import Method, Registered, registered

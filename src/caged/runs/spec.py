@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
@@ -14,7 +14,9 @@ from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
 from caged.runs.presets import preset_values
 from caged.runs.protocols import Protocol, check_split_options, protocol_named
-from caged.training import TrainConfig
+
+if TYPE_CHECKING:
+    from caged.training import TrainConfig
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +108,7 @@ class ExperimentSpec:
             device=values["device"],
             data=build(DataConfig, config["data"], "data"),
             config=build(registered(values["method"]).config, config["method"], "method"),
-            train=build(TrainConfig, config["train"], "train"),
+            train=build(_train_config(), config["train"], "train"),
             eval=build(EvalConfig, config["eval"], "eval"),
             presets=tuple(values["presets"]),
             threads=values["threads"],
@@ -151,7 +153,7 @@ def resolve(
         device=device,
         data=chosen_data,
         config=build(chosen_method.config, values["method"], "method"),
-        train=build(TrainConfig, values["train"], "train"),
+        train=build(_train_config(), values["train"], "train"),
         eval=build(EvalConfig, values["eval"], "eval"),
         presets=tuple(presets),
         threads=threads,
@@ -190,7 +192,7 @@ def _check_preset(name: str, values: Mapping[str, Any]) -> None:
             raise ConfigError(unknown(f"section in preset '{name}'", section, PRESET_SECTIONS))
         if not isinstance(content, dict):
             raise ConfigError(f"'{section}' in preset '{name}' is {content!r}; it must be a table, write [{section}]")
-    _check_keys("train", values.get("train", {}), {field.name for field in fields(TrainConfig)})
+    _check_keys("train", values.get("train", {}), {field.name for field in fields(_train_config())})
     _check_keys("backbone", values.get("backbone", {}), {key for known in METHODS for key in _keys_of(known)})
     for method, own in values.get("methods", {}).items():
         if method not in METHODS:
@@ -204,6 +206,13 @@ def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> Non
     for key in values:
         if key not in known:
             raise ConfigError(unknown_key(f"{section}.{key}", [f"{section}.{name}" for name in sorted(known)]))
+
+
+def _train_config() -> type[TrainConfig]:
+    """Imported when an experiment is specified: whoever reads the folder of a run does not wait for torch."""
+    from caged.training import TrainConfig
+
+    return TrainConfig
 
 
 def _keys_of(method: str) -> set[str]:

@@ -11,7 +11,7 @@ from caged.page.scatter import scatter, zoomed_ticks
 from caged.page.text_table import latex
 from caged.products.compare.comparison import Comparison, compare
 from caged.products.compare.page import comparison_html, sentences
-from caged.products.compare.tables import closing, tables
+from caged.products.compare.tables import closing, comparison_tables
 from caged.products.compare.text import comparison_latex, comparison_markdown
 from tests.page.test_html import check_page
 from tests.products.compare.compared import values, write_audit_folder, write_run
@@ -60,16 +60,16 @@ def test_what_was_tested_is_said(found: Comparison, of_seeds: Comparison) -> Non
 
 
 def test_every_table_names_the_protocol(found: Comparison, of_seeds: Comparison) -> None:
-    assert [len(tables(one)) for one in (found, of_seeds)] == [3, 4]
-    assert all(table.title.startswith("protocol honest, log, test part") for table in tables(of_seeds))
-    for table in tables(found):
+    assert [len(comparison_tables(one)) for one in (found, of_seeds)] == [3, 4]
+    assert all(table.title.startswith("protocol honest, log, test part") for table in comparison_tables(of_seeds))
+    for table in comparison_tables(found):
         assert table.title.startswith("protocol honest (50% <b>off</b> & more_: not stated), log, test part")
-    for table in [*tables(found), *tables(of_seeds)]:
+    for table in [*comparison_tables(found), *comparison_tables(of_seeds)]:
         assert {len(row) for row in table.rows} == {len(table.headers)}
 
 
 def test_values_of_several_runs_have_a_spread(of_seeds: Comparison) -> None:
-    row = tables(of_seeds)[0].rows[0]
+    row = comparison_tables(of_seeds)[0].rows[0]
     assert row[:2] == ["lightgcn", "5"]
     assert re.fullmatch(r"0\.\d{4} ± 0\.\d{4}", row[2])
 
@@ -83,7 +83,7 @@ def test_the_page_stands_alone_and_escapes(found: Comparison) -> None:
     assert "<b>off" not in page
     assert "50% &lt;b&gt;off" in page
     assert COMMAND in page
-    for table in tables(found):
+    for table in comparison_tables(found):
         for row in table.rows:
             assert all(cell.split(" ")[0].replace("<", "&lt;") in page for cell in row)
 
@@ -139,16 +139,16 @@ def test_ticks_enclose_the_values(values_: list[float]) -> None:
 def test_markdown_tables_are_well_formed(found: Comparison) -> None:
     text = comparison_markdown(found, COMMAND)
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == sum(len(table.rows) + 2 for table in tables(found))
+    assert len(lines) == sum(len(table.rows) + 2 for table in comparison_tables(found))
     assert "50% &lt;b>off&lt;/b> & more\\_" in text
     assert "protocol honest" in text.lower()
 
 
 def test_latex_compiles_in_principle(found: Comparison) -> None:
     text = comparison_latex(found, COMMAND)
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == len(tables(found))
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == len(comparison_tables(found))
     assert r"50\% $<$b>off$<$/b> \& more\_" in text
-    for table in tables(found):
+    for table in comparison_tables(found):
         assert rf"\begin{{tabular}}{{l{'r' * (len(table.headers) - 1)}}}" in text
     body = [line for line in text.splitlines() if not line.startswith("%")]
     assert not re.search(r"(?<!\\)[%#_]", "\n".join(body))
@@ -159,6 +159,6 @@ def test_latex_escapes_everything_it_reserves() -> None:
 
 
 def test_the_tables_are_the_same_everywhere(tmp_path: Path, found: Comparison) -> None:
-    for cell in (cell for table in tables(found) for row in table.rows for cell in row[2:]):
+    for cell in (cell for table in comparison_tables(found) for row in table.rows for cell in row[2:]):
         assert cell in str(found)
         assert latex(cell) in comparison_latex(found, COMMAND)

@@ -1,0 +1,34 @@
+"""The popularity bias of any recommender: from its lists and the log it learned from. Needs no torch."""
+
+from caged.products.audit.folder import StoredAudit, read_audit, write_audit
+from caged.products.audit.gates import Base, Gate, Verdict, check_gates, judge, parse_gate
+from caged.products.audit.of_lists import audit_evaluation, audit_lists
+from caged.products.audit.of_run import audit_run
+from caged.products.audit.page import audit_html
+from caged.products.audit.result import AuditResult
+from caged.products.audit.view import HEADERS, REPORT, Audit, audit, save_audit, summary_rows, summary_title, to_json
+
+__all__ = [
+    "HEADERS",
+    "REPORT",
+    "Audit",
+    "AuditResult",
+    "Base",
+    "Gate",
+    "StoredAudit",
+    "Verdict",
+    "audit",
+    "audit_evaluation",
+    "audit_html",
+    "audit_lists",
+    "audit_run",
+    "check_gates",
+    "judge",
+    "parse_gate",
+    "read_audit",
+    "save_audit",
+    "summary_rows",
+    "summary_title",
+    "to_json",
+    "write_audit",
+]

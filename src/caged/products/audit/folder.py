@@ -21,8 +21,8 @@ from caged.errors import RunError
 from caged.evaluation.bootstrap import Interval
 from caged.files import new_folder, read_json, write_json
 from caged.products.audit.result import AuditResult, Exposure
-from caged.runs.environment import versions
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
+from caged.runs.versions import versions
 
 FORMAT = 1  # of audit.json
 AUDIT, EXPOSURE = "audit.json", "exposure.parquet"  # the other names are those of a run folder

@@ -28,7 +28,7 @@ from caged.products.audit.charts import has_test, interval_text, main_k
 from caged.products.audit.evidence import TEXTS
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
 from caged.products.audit.verdict import evidence_text, verdict
-from caged.runs.environment import versions
+from caged.runs.versions import versions
 
 _TILES = (
     ("recall", None, "Found of what was wanted"),

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from caged.data.ids import Array, IdMap
 from caged.errors import RunError
 from caged.evaluation.metrics import MetricKey
-from caged.products.audit.folder import read_audit
+from caged.products.audit import read_audit
 from caged.runs.catalogue import operational_settings
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 

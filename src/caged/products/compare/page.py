@@ -25,7 +25,7 @@ from caged.products.compare.tables import (
     user_test_table,
     value,
 )
-from caged.runs.environment import versions
+from caged.runs.versions import versions
 
 _TERMS = {
     "better": "Which way is better; '-' where a metric only describes.",

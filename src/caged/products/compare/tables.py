@@ -15,7 +15,7 @@ from caged.products.compare.groups import Group
 BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "-"}  # by direction of a metric
 
 
-def tables(comparison: Comparison) -> list[TextTable]:
+def comparison_tables(comparison: Comparison) -> list[TextTable]:
     """Values, differences, and tests where there are any."""
     found = [value_table(comparison), difference_table(comparison)]
     if any(one.over_users for one in comparison.differences):
@@ -116,7 +116,9 @@ def closing(comparison: Comparison) -> list[str]:
 
 def as_text(comparison: Comparison) -> str:
     said = [f"warning: {warning}" for warning in comparison.warnings]
-    said += ["\n".join([table.title, *plain_lines(table.headers, table.rows)]) for table in tables(comparison)]
+    said += [
+        "\n".join([table.title, *plain_lines(table.headers, table.rows)]) for table in comparison_tables(comparison)
+    ]
     return "\n\n".join([*said, "\n".join(closing(comparison))])
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from caged.page.text_table import TextTable, latex_table, markdown, markdown_table
 from caged.products.compare.comparison import Comparison
-from caged.products.compare.tables import closing, tables
+from caged.products.compare.tables import closing, comparison_tables
 
 
 def comparison_markdown(comparison: Comparison, command: str) -> str:
     parts = [f"# Comparison with {markdown(comparison.baseline.name)}"]
     parts += [f"> Warning: {warning}" for warning in comparison.warnings]
-    parts += [_markdown_table(table) for table in tables(comparison)]
+    parts += [_markdown_table(table) for table in comparison_tables(comparison)]
     parts += ["\n".join(f"- {sentence}" for sentence in closing(comparison)), f"Written by `{command}`."]
     return "\n\n".join(parts) + "\n"
 
@@ -19,7 +19,7 @@ def comparison_latex(comparison: Comparison, command: str) -> str:
     r"""Tables for the package booktabs, to be read with \input."""
     comments = [f"Written by {command}", *(f"Warning: {one}" for one in comparison.warnings), *closing(comparison)]
     written = [f"% {' '.join(comment.split())}" for comment in comments]
-    drawn = [latex_table(_sentence(table.title), table.headers, table.rows) for table in tables(comparison)]
+    drawn = [latex_table(_sentence(table.title), table.headers, table.rows) for table in comparison_tables(comparison)]
     return "\n".join([*written, *drawn]) + "\n"
 
 

@@ -31,8 +31,7 @@ from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.significance import paired_interval
 from caged.models import registered
-from caged.products.audit.of_lists import audit_evaluation
-from caged.products.audit.result import AuditResult
+from caged.products.audit import AuditResult, audit_evaluation
 from caged.runs.environment import resolve_device
 from caged.runs.recommender import Recommender
 

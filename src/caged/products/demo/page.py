@@ -13,7 +13,7 @@ from caged.page.numbers import decimal, number, percent
 from caged.page.svg import REFERENCE
 from caged.page.tenths import TENTHS, tenths_panel
 from caged.products.demo.experiment import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
-from caged.runs.environment import versions
+from caged.runs.versions import versions
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"
 
