@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ CORE = {"data", "graph", "models", "training", "evaluation"}
 CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
 # Triton comes with CUDA builds of torch, these are imported only where there is a device.
 GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_products.py": {"triton"}, "triton_triples.py": {"triton"}}
+MODELS_ARE_RANKED = {"caged.evaluation.evaluate", "caged.evaluation.topk"}  # with torch; lists are measured without it
 ENTRY = "__init__"  # the public names; loaded on first use
 
 
@@ -83,6 +85,30 @@ def test_a_package_imports_only_from_its_left(module: Path) -> None:
     assert not wrong, f"{layer} must not import {sorted(wrong)}"
 
 
+PRODUCTS = {
+    path.name: [module for module in MODULES if path in module.parents]
+    for path in sorted((ROOT / "products").iterdir())
+    if (path / "__init__.py").exists()
+}
+
+
+def other_products_in(product: str) -> set[str]:
+    """What the files of a product import of other products: `caged.products.audit`, or something inside of it."""
+    names = {name for module in PRODUCTS[product] for name in imports_of(module)}
+    return {name for name in names if name.startswith("caged.products.") and name.split(".")[2] != product}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_a_product_uses_another_one_through_its_package(product: str) -> None:
+    assert {name for name in other_products_in(product) if name.count(".") > 2} == set()
+
+
+def test_products_do_not_use_each_other_in_a_circle() -> None:
+    uses = {product: {name.split(".")[2] for name in other_products_in(product)} for product in PRODUCTS}
+    assert uses["demo"] == {"audit"}
+    assert set(TopologicalSorter(uses).static_order()) == set(PRODUCTS)
+
+
 @pytest.mark.parametrize(
     "module",
     [path for path in MODULES if layer_of(path) in CORE | FOUNDATION],
@@ -108,6 +134,18 @@ def test_importing_caged_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in json.loads(done.stdout)}
     assert not loaded & {"torch", "scipy", "typer", "numpy", "pyarrow", "rich", "click"}
+
+
+def test_data_audits_and_comparisons_need_no_torch() -> None:
+    rooms = [ROOT / "data", ROOT / "evaluation", ROOT / "page", ROOT / "products/audit", ROOT / "products/compare"]
+    modules = [module for module in MODULES if any(room in module.parents for room in rooms)]
+    names = [f"caged.{'.'.join(module.relative_to(ROOT).with_suffix('').parts)}" for module in modules]
+    wanted = sorted({name.removesuffix(".__init__") for name in names} - MODELS_ARE_RANKED)
+    script = (
+        f"import importlib, sys; [importlib.import_module(name) for name in {wanted}]; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_every_public_name_can_be_had() -> None:

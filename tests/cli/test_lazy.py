@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 import caged.cli.data
 import caged.cli.main
 from caged.cli.lazy import LazyGroup
+from tests.cli.invoke import train
 
 # Imports whatever `caged ARGUMENTS` imports, and tells on the last line of stderr.
 WATCHED = """
@@ -25,9 +27,9 @@ finally:
 SLOW_TO_IMPORT = {"torch", "scipy", "polars", "pandas"}
 
 
-def imported_by(arguments: Sequence[str]) -> set[str]:
+def imported_by(arguments: Sequence[str], cwd: Path | None = None) -> set[str]:
     command = [sys.executable, "-c", WATCHED, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stderr.splitlines()[-1]))
 
@@ -47,3 +49,19 @@ def test_the_lines_of_the_help_are_those_of_the_commands(commands):
         assert loaded.name == name
         paragraph = loaded.help.partition("\n\n")[0]
         assert " ".join(paragraph.split()) == command.help
+
+
+def test_audits_and_comparisons_need_no_torch(log_csv: Path, finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("user_id,item_id\n1,1\n1,2\n2,1\n2,3\n")
+    (tmp_path / "test.csv").write_text("user_id,item_id\n1,3\n2,2\n")
+    (tmp_path / "recs.csv").write_text("user_id,item_id,rank\n1,3,1\n2,2,1\n")
+    audit = "audit recs.csv --train train.csv --test test.csv -k 1 --fail-if recall@1<0.5"
+    commands = [
+        f"{audit} -o first --html audit.html",
+        f"{audit} -o second --json --against first",
+        "compare first second --metrics recall@1 --html compared.html",
+        f"compare {finished_run} other --json",
+    ]
+    train(log_csv, tmp_path / "other", method="mostpop")
+    for command in commands:
+        assert "torch" not in imported_by(command.split(), cwd=tmp_path), command
