@@ -11,6 +11,8 @@ import pytest
 from caged.data import read_log
 from tests.cli.invoke import caged, contents
 
+pytest.importorskip("polars")
+
 
 def test_a_log_is_imported_and_counted(log_csv: Path, tmp_path: Path) -> None:
     done = caged("data", "import", log_csv, "-o", tmp_path / "imported")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,6 +10,9 @@ from hypothesis import strategies as st
 
 from caged.data import IdMap
 from caged.errors import DataError
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 INT64 = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))  # everything UTF-8 can encode

@@ -22,6 +22,8 @@ from caged.data.readers import text as textformats
 from caged.data.readers.canonical import read_canonical
 from caged.errors import CagedError, DataError, RunError
 
+pytest.importorskip("polars")
+
 FILES = {"interactions.parquet", "users.parquet", "items.parquet", "manifest.json"}
 
 

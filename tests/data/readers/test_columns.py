@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
 from caged.data import Columns, read_frame, read_log
 from caged.errors import DataError
 from tests.data.readers.written import pairs, rows, written
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 
 @pytest.mark.parametrize(

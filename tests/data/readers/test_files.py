@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +12,9 @@ import pytest
 from caged.data import Interactions, read_frame, read_log
 from caged.errors import DataError
 from tests.data.readers.written import rows, written
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 
 @pytest.mark.parametrize("name", ["log.parquet", "log.pq"])

@@ -23,6 +23,8 @@ from caged.errors import CagedError
 from tests.cli.invoke import caged
 from tests.data.generated_files import FORMATS
 
+pytest.importorskip("polars")
+
 FILES_PER_FORMAT = 120  # times ten formats
 TRAINED = 8  # accepted and as many refused files of each format go through `caged train` as well, which takes longer
 

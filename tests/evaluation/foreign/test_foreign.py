@@ -4,8 +4,6 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +17,9 @@ from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.ordering import Entries, ordered
 from caged.evaluation.foreign.row_lookup import RowLookup
 from caged.evaluation.foreign.scan import Recommendations, scan
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 
 USERS, ITEMS = IdMap.of(range(5)), IdMap.of(range(10))
 

@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,6 +20,8 @@ from caged.evaluation.metrics import metric_keys
 from caged.products.audit.folder import read_audit, write_audit
 from caged.products.audit.of_lists import audit_evaluation, audit_lists
 from tests.evaluation.worlds import TOY, World, random_world, toy_world
+
+pd = pytest.importorskip("pandas")
 
 
 def pairs(part) -> pd.DataFrame:
