@@ -68,6 +68,11 @@ def tiny(method: str) -> tuple[str, ...]:
     return (*threads, *(part for value in values for part in ("--set", value)))
 
 
+def training(data: str, *extra: str, method: str = "lightgcn", out: str = "runs/new") -> list[str]:
+    """The arguments of such a training."""
+    return ["train", "--data", data, "--method", method, "--out", out, *tiny(method), *extra]
+
+
 def spawn(*arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
     """Start `python -m caged ARGUMENTS` as a process of its own."""
     return subprocess.Popen(

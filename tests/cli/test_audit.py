@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import caged as package
-from tests.cli.invoke import Outcome, caged, contents, train
-from tests.cli.test_bad_input import refused_without_a_trace
+from tests.cli.invoke import Outcome, caged, contents, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
 from tests.page.test_html import check_page
 

@@ -12,8 +12,7 @@ import pytest
 from caged.cli.data.simulating import _parameters
 from caged.config import build
 from caged.data.market import MarketConfig, simulate
-from tests.cli.invoke import caged, contents, train
-from tests.cli.test_bad_input import refused_without_a_trace
+from tests.cli.invoke import caged, contents, refused_without_a_trace, train
 
 SMALL = {"user_count": 120, "item_count": 90, "rounds": 12, "test_rounds": 4, "slots": 6, "rank": 8, "shortlist": 20}
 SET_SMALL = [part for name, value in SMALL.items() for part in ("--set", f"{name}={value}")]

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from caged.data import KINDS, Columns, load, split_log
-from tests.cli.invoke import caged, contents, train
-from tests.cli.test_bad_input import refused_without_a_trace, training
+from tests.cli.invoke import caged, contents, refused_without_a_trace, train, training
 from tests.conftest import Pair
 
 HEADER = "user_id,item_id,timestamp,source,device"

@@ -14,13 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tests.cli.invoke import Outcome, caged, contents, ended, refused, refused_without_a_trace, spawn, tiny, train
+from tests.cli.invoke import (
+    Outcome,
+    caged,
+    contents,
+    ended,
+    refused,
+    refused_without_a_trace,
+    spawn,
+    train,
+    training,
+)
 from tests.conftest import Pair, write_log
-
-
-def training(data: str, *extra: str, method: str = "lightgcn", out: str = "runs/new") -> list[str]:
-    return ["train", "--data", data, "--method", method, "--out", out, *tiny(method), *extra]
-
 
 # ---------------------------------------------------------------- logs
 

@@ -13,7 +13,7 @@ from caged.evaluation import bias
 from caged.evaluation.measure import measure
 from caged.evaluation.metrics import Mean, MetricKey
 from caged.evaluation.significance import holm, paired_interval, paired_test, welch_test
-from tests.evaluation.test_properties import cuts, permuted, worlds
+from tests.evaluation.test_measure_properties import cuts, permuted, worlds
 from tests.evaluation.worlds import World, random_world
 
 fast = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])

@@ -1,0 +1,1 @@
+"""Promises that no single file keeps: the program from end to end."""
