@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -60,17 +57,3 @@ def test_operational_settings(mine: str) -> None:
     assert operational_settings("ease") == training  # whose own precision decides results
     assert operational_settings(mine) == {*training, "method.fast"}
     assert operational_settings("gone") == training  # a run may outlive the registration of its method
-
-
-@pytest.mark.parametrize("arguments", [[], ["--json"], ["show", "caged"], ["show", "ease", "--json"]])
-def test_the_command_needs_no_torch(arguments: list[str]) -> None:
-    script = (
-        "import json, sys\n"
-        "from caged.cli.methods import app\n"
-        f"app({arguments!r}, standalone_mode=False)\n"
-        "print(json.dumps(sorted(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    loaded = set(json.loads(done.stdout.splitlines()[-1]))
-    assert "caged.cli.methods" in loaded
-    assert not loaded & {"torch", "numpy", "caged.training", "caged.models.contract"}
