@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 import caged
 from caged.errors import ConfigError
 from caged.models import METHODS, Explainable, LearnsWeights, Method, StartsFromTables, registered
+from caged.training import TrainConfig
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -53,3 +57,14 @@ def test_what_methods_offer_beside_the_contract() -> None:
     assert offering(Explainable) == set(METHODS) - {"mostpop", "advdrop", "itemknn", "ease"}
     assert offering(StartsFromTables) == {"galore"}
     assert offering(LearnsWeights) == {"caged"}
+
+
+def test_options_are_named_in_the_files_of_their_methods_alone() -> None:
+    shared = {"embedding_size", "layers", "l2"}  # words of the glossary: every graph method has them
+    own = {field.name for known in METHODS.values() for field in fields(known.config)} - shared
+    of_training = {field.name for field in fields(TrainConfig)}
+    named = re.compile(rf"\bmethod\.({'|'.join(own)})\b|\bconfig\.({'|'.join(own - of_training)})\b")
+    root = Path(caged.__file__).parent
+    outside = [path for path in root.rglob("*.py") if root / "models" not in path.parents]
+    assert len(outside) > 50
+    assert [str(path) for path in outside if named.search(path.read_text(encoding="utf-8"))] == []
