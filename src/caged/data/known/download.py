@@ -112,6 +112,8 @@ class _Transfer:
             download(self.url, self, None)
         except (requests.RequestException, ValueError) as error:  # pooch stumbles over a length that is no number
             raise self._broken_off(error, stall_seconds) from error
+        if self.total is not None and self.size < self.total:  # urllib3 before 2.0 does not say so
+            raise _TransferError(f"the transfer ended after {self.size:,} of {self.total:,} bytes")
 
     def judge(self, response: Any, **_: object) -> None:
         """Look at the head of an answer, before its body is read or its redirect followed."""
