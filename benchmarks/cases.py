@@ -186,9 +186,7 @@ def _other_top_k(users: Any, items: Any, log: Log, setting: Setting) -> Iterator
         seen = csr_matrix(pairs, shape=(len(users), len(items)))
         yield "implicit", setting.timed(lambda: topk(items, users, K, filter_query_items=seen))
     if importlib.util.find_spec("faiss") is not None:
-        import faiss
-
-        index = faiss.IndexFlatIP(items.shape[1])
+        index = importlib.import_module("faiss").IndexFlatIP(items.shape[1])
         index.add(items)
         yield "faiss_without_masking", setting.timed(lambda: index.search(users, K))
 
