@@ -1,1 +1,1 @@
-"""Results as pages: charts without dependencies, and self-contained HTML (extra `report`)."""
+"""Numbers, tables, charts and self-contained HTML (extra `report`): drawing only, no product is known here."""

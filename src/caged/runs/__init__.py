@@ -1,1 +1,6 @@
-"""Experiments: specification, protocols, run folders, records, and the public estimator classes."""
+"""One experiment, from a specification to a run folder.
+
+`spec`, `protocols` and `presets` say what is to be done; `loading` brings the data, `execute` tells the story of a run,
+`train` is its longest chapter, `folder` knows what lies where; `results` keeps the small files for version control;
+`artefact` and `recommender` are what is left when training is over.
+"""

@@ -1,6 +1,6 @@
 """The adversary of AdvDrop: the probability of every directed edge, the ARM estimator, and the maps that it trains.
 
-Equation numbers are those of `advdrop.py`. Nothing here goes through autograd. Propagation is evaluated, never
+Equation numbers are those of `method.py`. Nothing here goes through autograd. Propagation is evaluated, never
 differentiated; the rest of the chain is short enough to be written down. With d the gradient with respect to the
 centred logits, (2E,), and W the matrix with the entries of `centred(d)` on the pattern of the graph,
 

@@ -34,7 +34,7 @@ centre i. Recommending costs what LightGCN costs.
 | A~, 1/sqrt(d_u d_x) | `Side.base` |
 | F(u), F(i) | `Side.normaliser` |
 | A~^(t) | `weights.to_user`, `weights.to_item` |
-| encoder, decoder | `caged_estimator.Network` |
+| encoder, decoder | `estimator.Network` |
 | -log p(x|u), up to constants | `Scores.loss` |
 | c | `code_scale(graph)`: mean over the edges of 1/A~ |
 

@@ -1,6 +1,6 @@
 """The augmented graph of GALORE: edges sampled by degree, item-item edges for the tail, normalised anew.
 
-Equation numbers are those of `galore.py`. Everything that changes from epoch to epoch is computed on the device and
+Equation numbers are those of `method.py`. Everything that changes from epoch to epoch is computed on the device and
 assigned in place; the candidates of the added edges are found once, on the host.
 """
 

@@ -22,9 +22,9 @@ or items, with interactions. Recommending uses the graph of LightGCN, the tuned 
 | symbol | here |
 |---|---|
 | rho | `drop_rate` |
-| k_u, k_i | `galore_graph.keep_factors` |
-| C, sorted | `galore_graph.candidate_heads` |
-| A', W | `galore_graph.AugmentedGraph`: `weights` on the fixed pattern, `added` item-item edges |
+| k_u, k_i | `graph.keep_factors` |
+| C, sorted | `graph.candidate_heads` |
+| A', W | `graph.AugmentedGraph`: `weights` on the fixed pattern, `added` item-item edges |
 | v | `mix` of `mixed_bpr_with_l2` |
 | reg | `l2` |
 
