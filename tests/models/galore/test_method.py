@@ -1,4 +1,4 @@
-"""The testable properties of GALORE, and its two stages. Its graphs: `test_galore_graph.py`."""
+"""The testable properties of GALORE, and its two stages. Its graphs: `test_graph.py`."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _source_row_gradients(
 
 
 def source_rows(hidden, start, uniform, keep, *, rho, noise, unit, epsilon):
-    """Rows (scored, sent, residual) of `models/apda_rows.py`; what is not asked for is None."""
+    """Rows (scored, sent, residual) of `models/apda/rows.py`; what is not asked for is None."""
     scored = torch.empty_like(hidden)
     sent = None if keep is None else torch.empty_like(hidden)
     residual = torch.empty_like(hidden) if rho else None

@@ -1,6 +1,6 @@
 """CAGED's estimator: a conditional variational auto-encoder of one neighbour given the centre it sends a message to.
 
-The equations and the symbols are those of `models/caged.py`. For a directed pair (centre c, neighbour x):
+The equations and the symbols are those of `models/caged/method.py`. For a directed pair (centre c, neighbour x):
 
     (mu, log sigma^2) = Enc([e_x ; e_c]),    z = mu + tau sigma,    e_xhat = Dec([z ; e_c])
     recon = |e_x - e_xhat|^2,    KL = sum_k (mu_k^2 + sigma_k^2 - log sigma_k^2 - 1) / 2
