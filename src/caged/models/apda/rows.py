@@ -1,4 +1,4 @@
-"""What a node gives to the messages of an APDA layer: equations (1), (2) and the two ends of (6) and (7) in `method.py`.
+"""What a node gives to the messages of an APDA layer: (1), (2) and the two ends of (6) and (7) in `method.py`.
 
     x = hidden + rho start,   h = x / |x|                                                  (1)
     h~ = h + nu sign(h) n(U)                                                               (2)

@@ -8,7 +8,7 @@ step is the start of kernels, so what counts is how few of them wait for each ot
 - gradients of weights are no one's input, so a second stream computes them while the first goes on to the layer below;
   a third one computes what the loss reports and what the way back through z needs.
 
-With m the weight of a pair (0 on padding), g the gradient that arrives at z, and lambda, beta as in `models/caged/method.py`:
+With m the weight of a pair (0 on padding), g the gradient that arrives at z, and lambda, beta as in `method.py`:
 
     d xhat         = 2 lambda m (e_xhat - e_x)                         (divided by K where the error is averaged)
     d mu           = g + beta m mu
