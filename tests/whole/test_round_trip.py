@@ -16,6 +16,8 @@ import pytest
 
 from tests.cli.invoke import Outcome, caged, tiny
 
+pytest.importorskip("polars", reason="caged data import needs polars")
+
 USERS, ITEMS = 24, 15
 Id = str | int
 

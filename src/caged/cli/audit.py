@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.cli.output import AsJson, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.config import build
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
@@ -119,7 +117,7 @@ def audit(
         evidence=evidence,  # type: ignore[arg-type]
         further_tests=further,
         name=name,
-        command=shlex.join(["caged", *sys.argv[1:]]),
+        command=command_line(),
         columns=columns,
         min_rating=min_rating,
     )
@@ -177,8 +175,7 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) 
         for other, test in result.further.items():
             rows = summary_rows(test, only_accuracy=True)  # the lists are the same
             print_table(HEADERS, rows, title=f"The same lists against {other}, which rests on: {test.evidence}")
-        for sentence in Audit(result).verdict:
-            stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)
+        print_sentences(Audit(result).verdict)
     for verdict in verdicts:
         say(f"gate {'FAILED' if verdict.failed else 'passed'}: {verdict.gate.text}: {verdict.reason}")
 

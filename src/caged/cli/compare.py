@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.cli.output import AsJson, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.errors import ConfigError
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
@@ -58,7 +56,7 @@ def compare_command(
     found = compare(folders, baseline=baseline, metrics=None if metrics is None else metrics.split(","))
     for warning in found.warnings:
         say(f"warning: {warning}")
-    command = shlex.join(["caged", *sys.argv[1:]])
+    command = command_line()
     if html is not None:
         write_text(html, comparison_html(found, command))
     if markdown is not None:
@@ -70,8 +68,7 @@ def compare_command(
     else:
         for table in comparison_tables(found):
             print_table(table.headers, table.rows, title=table.title)
-        for sentence in closing(found):
-            stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)
+        print_sentences(closing(found))
     for option, path in files.items():
         if path is not None:
             say(f"{option[2:]}: {path}")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table, say, stdout
+from caged.cli.output import AsJson, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.data.market import MarketConfig
 from caged.errors import RunError
 from caged.files import make_writable_folder, write_json, write_text
@@ -53,7 +51,7 @@ def demo(
     _prepare(out)
     audits: dict[str, AuditResult] = {}
     shown = run_demo(seed=seed, device=device, say=say, audited=audits.__setitem__)
-    command = shlex.join(["caged", *sys.argv[1:]])
+    command = command_line()
     numbers = {**asdict(shown), "sentences": sentences(shown), "command": command, "versions": versions()}
     write_json(out / NUMBERS, numbers)
     pages = {method: f"audit-{method}.html" for method in audits}
@@ -78,5 +76,4 @@ def _report(shown: Demo, numbers: dict[str, Any], *, as_json: bool) -> None:
         return
     table = comparison(shown)
     print_table([column.name for column in table.columns], table.rows, title=table.caption)
-    for sentence in sentences(shown):
-        stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)
+    print_sentences(sentences(shown))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +9,7 @@ from typing import Annotated
 import typer
 
 from caged.cli.metrics_table import print_metrics
-from caged.cli.output import AsJson, Verbose, print_json, say
+from caged.cli.output import AsJson, Verbose, command_line, print_json, say
 from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
 from caged.files import check_file, write_text
@@ -69,7 +67,7 @@ def evaluate(
         # What stands beside the test on the page: the further tests that come with the dataset.
         others = data.extra_tests if part == "test" else {}
         further = {name: evaluate_part(model, data.split, other, spec, where) for name, other in others.items()}
-        command = shlex.join(["caged", *sys.argv[1:]])
+        command = command_line()
         audited = audit_run(folder, data, evaluation, part=part, further=further, command=command)
         write_text(html, audit_html(audited))
         say(f"page: {html}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -57,6 +58,17 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     for row in rows:
         table.add_row(*(cell.replace("[", r"\[") for cell in row))
     stdout.print(table)
+
+
+def print_sentences(sentences: Iterable[str]) -> None:
+    """Paragraphs below a table: broken at the width of a terminal, a line each in a pipe."""
+    for sentence in sentences:
+        stdout.print(f"\n{sentence}", markup=False, soft_wrap=not stdout.is_terminal)
+
+
+def command_line() -> str:
+    """What was typed, for whoever wants to have the result again."""
+    return shlex.join(["caged", *sys.argv[1:]])
 
 
 def say(message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.metrics_table import print_metrics
-from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, say
+from caged.cli.output import INTERRUPTED, AsJson, Verbose, command_line, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.files import write_text
@@ -122,7 +122,7 @@ def train(
             if resume_ is not None:
                 result = resume(interrupted, result_place=place, observers=(bar,), stop_requested=stop)
             else:
-                command = shlex.join(["caged", *sys.argv[1:]])
+                command = command_line()
                 result = start(
                     spec,
                     folder,
