@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from caged.errors import DataError
-from caged.evaluation.lists import Lists
+from caged.errors import ConfigError, DataError
+from caged.evaluation.lists import Lists, check_k
 
 
 def lists(users, items, scores=None):
@@ -57,3 +57,11 @@ def test_broken_lists_are_refused(users, items, sentence):
 def test_scores_must_have_the_shape_of_the_items():
     with pytest.raises(DataError, match="scores"):
         lists([0], [[1, 2]], np.zeros((1, 1), dtype=np.float32))
+
+
+def test_check_k():
+    check_k(1, 3)
+    check_k(3, 3)
+    for k in (0, 4):
+        with pytest.raises(ConfigError, match=rf"k is {k}; allowed are 1\.\.3"):
+            check_k(k, 3)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from caged.data.seen import Seen
 from caged.errors import ConfigError, DataError, TrainingError
 from caged.evaluation import topk
-from caged.evaluation.lists import check_k
 from caged.evaluation.topk import Ranker, top_k
 from tests.evaluation.worlds import TOY, interactions
 
@@ -243,14 +242,6 @@ def test_wrong_requests_are_explained():
         top_k(scores, np.arange(2), 1, seen=Seen(interactions({}, 2, 4)))
     with pytest.raises(DataError, match="share their users and items"):
         Seen(interactions({}, 2, 3), interactions({}, 2, 4))
-
-
-def test_check_k():
-    check_k(1, 3)
-    check_k(3, 3)
-    for k in (0, 4):
-        with pytest.raises(ConfigError, match=rf"k is {k}; allowed are 1\.\.3"):
-            check_k(k, 3)
 
 
 @pytest.mark.gpu
