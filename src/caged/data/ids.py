@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from caged.data.text_rows import TextRows, hashed_rows
 from caged.errors import DataError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 SPARSEST = 8  # a table from identifier to row may be this many times as long as there are identifiers
 FEW = 1 << 20
+FINGERPRINTS_FROM = 4  # times as many identifiers as are looked up: below, a pass over all of them costs less
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +105,16 @@ class IdMap:
             return self._rows_of_integers(wanted.to_numpy())
         if wanted.type != self.values.type:
             wanted = matched_type(wanted, self.values.type)
-        found = pc.index_in(wanted, value_set=self.values)
-        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        encoded = wanted.dictionary_encode()  # so that a text is looked up once, however often it is asked for
+        distinct = encoded.dictionary
+        few = not self.are_integers and FINGERPRINTS_FROM * len(distinct) < len(self)
+        found = self._texts.rows(distinct) if few else hashed_rows(distinct, self.values)
+        codes = encoded.indices.fill_null(len(distinct)).to_numpy()  # text that is no integer is known to no integers
+        return np.asarray(np.append(found, -1)[codes])
+
+    @cached_property
+    def _texts(self) -> TextRows:
+        return TextRows(self.values)
 
     def _rows_of_integers(self, wanted: Array) -> Array:
         if len(self) == 0:
@@ -121,6 +131,27 @@ class IdMap:
     def external(self, rows: Array) -> pa.Array:
         """External identifiers of row numbers."""
         return self.values.take(pa.array(np.asarray(rows, dtype=np.int64)))
+
+
+class Arrivals:
+    """Identifiers that come batch by batch, numbered 0, 1, ... in order of first appearance.
+
+    >>> came = Arrivals(pa.int64())
+    >>> came.numbers(pa.array([7, 5, 7])).tolist(), came.numbers(pa.array([9, 5])).tolist(), came.values.to_pylist()
+    ([0, 1, 0], [2, 1], [7, 5, 9])
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.values = pa.array([], type=kind)
+
+    def numbers(self, ids: pa.Array) -> Array:
+        """int32, one per identifier."""
+        encoded = ids.dictionary_encode()
+        found = hashed_rows(encoded.dictionary, self.values)
+        new = found < 0
+        found[new] = np.arange(len(self.values), len(self.values) + np.count_nonzero(new), dtype=np.int32)
+        self.values = pa.concat_arrays([self.values, encoded.dictionary.filter(pa.array(new))])
+        return np.asarray(found[encoded.indices.to_numpy()])
 
 
 def _sorted_distinct(ids: pa.Array) -> pa.Array:

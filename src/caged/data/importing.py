@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
 from caged._version import __version__
-from caged.data.ids import Array, IdMap, is_text
+from caged.data.ids import Array, Arrivals, IdMap, is_text
 from caged.data.readers.batches import is_text_table, tables_of
 from caged.data.readers.canonical import FORMAT, INTERACTIONS, ITEMS, MANIFEST, OWN_COLUMNS, USERS
 from caged.data.readers.columns import (
@@ -337,32 +337,25 @@ class IdEncoder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._known: pa.Array | None = None
+        self._known: Arrivals | None = None
         self._count = np.zeros(0, dtype=np.int64)
         self._may_be_integers = True
 
     def encode(self, ids: pa.Array, *, untyped: bool) -> Array:
         """The code of every identifier, int32. `untyped`: text that stands for integers if all of it looks like it."""
         self._may_be_integers &= untyped or not is_text(ids.type)
-        known = self._known if self._known is not None else pa.array([], type=ids.type)
-        if known.type != ids.type:  # integers in one file, text in another: all of it is text
-            known, ids = known.cast(pa.large_string()), ids.cast(pa.large_string())
-        encoded = ids.dictionary_encode()
-        found = pc.index_in(encoded.dictionary, value_set=known)
-        new = found.is_null()
-        codes = np.array(pc.fill_null(found, -1), dtype=np.int32)
-        is_new = np.asarray(new.to_numpy(zero_copy_only=False))
-        codes[is_new] = np.arange(len(known), len(known) + int(is_new.sum()), dtype=np.int32)
-        self._known = pa.concat_arrays([known, encoded.dictionary.filter(new)])
-        of_each = codes[encoded.indices.to_numpy()]
-        count = np.bincount(of_each, minlength=len(self._known))
+        known = self._known = self._known or Arrivals(ids.type)
+        if known.values.type != ids.type:  # integers in one file, text in another: all of it is text
+            known.values, ids = known.values.cast(pa.large_string()), ids.cast(pa.large_string())
+        codes = known.numbers(ids)
+        count = np.bincount(codes, minlength=len(known.values))
         count[: len(self._count)] += self._count
         self._count = count
-        return np.asarray(of_each)
+        return codes
 
     def numbering(self, where: str) -> Numbering:
         """All identifiers in the order of an `IdMap`."""
-        known = self._known if self._known is not None else pa.array([], type=pa.int64())
+        known = self._known.values if self._known is not None else pa.array([], type=pa.int64())
         if is_text(known.type) and self._may_be_integers:
             column = Column(known, self.name, where, rows_before=None)
             known = integers_where_all(column)

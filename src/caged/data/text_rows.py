@@ -1,12 +1,15 @@
-"""Rows of text identifiers, found through fingerprints that are computed once; Arrow would hash them all every time."""
+"""How `IdMap` finds text identifiers: by fingerprints that are computed once; Arrow would hash them all every time."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from caged.data.ids import Array, IdMap
+if TYPE_CHECKING:
+    from caged.data.ids import Array
 
 BLOCK = 1 << 18  # texts whose bytes are looked at together
 WORD = 8  # bytes
@@ -17,23 +20,21 @@ INSIDE = np.array([256**length - 1 for length in range(WORD + 1)], dtype=np.uint
 
 
 class TextRows:
-    """Row numbers in `known`, an `IdMap` of text; -1 where unknown. In memory are 12 bytes per known identifier.
+    """Positions in `known`, distinct texts; -1 where unknown. In memory are 12 bytes per known text.
 
-    >>> TextRows(IdMap.of(["b", "a"])).rows(pa.array(["a", "z", "b"])).tolist()
-    [0, -1, 1]
+    >>> known = pa.array(["a", "b"], pa.large_string())
+    >>> TextRows(known).rows(pa.array(["b", "z", "a"], pa.large_string())).tolist()
+    [1, -1, 0]
     """
 
-    def __init__(self, known: IdMap) -> None:
+    def __init__(self, known: pa.Array) -> None:
         self.known = known
-        of_row = fingerprints(known.values)
+        of_row = fingerprints(known)
         self._rows = np.argsort(of_row).astype(np.int32)
         self._ascending = of_row[self._rows]
 
     def rows(self, texts: pa.Array) -> Array:
         """int32; fast where the texts are distinct."""
-        texts = texts.cast(pa.large_string())
-        if len(self.known) == 0:
-            return np.full(len(texts), -1, dtype=np.int32)
         wanted = fingerprints(texts)
         order = np.argsort(wanted)  # neighbours are searched for in the same part of memory
         wanted = wanted[order]
@@ -45,11 +46,16 @@ class TextRows:
     def _checked(self, rows: Array, texts: pa.Array) -> Array:
         """Two texts may have the same fingerprint: where the one found is another, Arrow has to tell."""
         found = np.flatnonzero(rows >= 0)
-        same = pc.equal(self.known.external(rows[found]), texts.take(pa.array(found)))
+        same = pc.equal(self.known.take(pa.array(rows[found])), texts.take(pa.array(found)))
         others = found[~np.asarray(same.to_numpy(zero_copy_only=False), dtype=bool)]
         if len(others):
-            rows[others] = self.known.rows(texts.take(pa.array(others)))
+            rows[others] = hashed_rows(texts.take(pa.array(others)), self.known)
         return rows
+
+
+def hashed_rows(wanted: pa.Array, known: pa.Array) -> Array:
+    """The same by Arrow: it takes a pass over all that is known, every time."""
+    return np.array(pc.fill_null(pc.index_in(wanted, value_set=known), -1), dtype=np.int32)
 
 
 def fingerprints(texts: pa.Array) -> Array:
