@@ -44,6 +44,7 @@ COSTLY = {
 OPENERS = {
     ("parquet", "ParquetFile.__init__"): "source",
     ("parquet", "ParquetDataset.__init__"): "path_or_paths",
+    ("parquet", "read_schema"): "where",
     ("safetensors", "load_file"): "filename",
 }
 
@@ -86,8 +87,10 @@ class Tracer:
                 self._read(frame.f_locals[argument])
 
     def _read(self, file: Any) -> None:
-        if isinstance(file, str | os.PathLike) and (path := os.path.abspath(file)).startswith(self.watched):
-            self.reads[path.removeprefix(self.watched)] += 1
+        if isinstance(file, str | os.PathLike):
+            path = str(Path(file).resolve())
+            if path.startswith(self.watched):
+                self.reads[path.removeprefix(self.watched)] += 1
 
     def _arguments(self, frame: FrameType) -> tuple[Any, ...]:
         names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
@@ -122,7 +125,7 @@ def observed(command: Callable[[], None], tracer: Tracer) -> int:
         return int(end.code or 0)
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return 0
 
 
@@ -134,7 +137,7 @@ def main() -> None:
     tracer = Tracer(Path(caged.__file__).parent, Path(watched).resolve())
     sys.argv = ["caged", *arguments]
     code = observed(command, tracer)
-    again = Counter({name: 0 for name in COSTLY})
+    again = Counter(dict.fromkeys(COSTLY, 0))
     for (name, _), times in tracer.calls.items():
         again[name] += times - 1
     found = {

@@ -55,13 +55,13 @@ def walked(source: Path) -> list[Walk]:
         folder = Path(temporary)
         write_log(folder / "log.csv")
         for method in RUNS:
-            _call(source, folder, "-m", "caged", "train", "--data", "log.csv", "--method", method, "--out", method, *SHORT)
-        _call(source, folder, "-m", "caged", "data", "split", "log.csv", "-o", "split")
+            _caged(source, folder, "train", "--data", "log.csv", "--method", method, "--out", method, *SHORT)
+        _caged(source, folder, "data", "split", "log.csv", "-o", "split")
         return [_walk(source, folder, name) for name in WALKS]
 
 
 def write_log(path: Path) -> None:
-    """Popular items first, so that there is something to be biased by."""
+    """Small, with popular items, so that there is something to be biased by."""
     generator = np.random.default_rng(1)
     weights = 1 / np.arange(1, ITEMS + 1)
     rows = [
@@ -78,6 +78,10 @@ def _walk(source: Path, folder: Path, name: str) -> Walk:
     return Walk(name, **found)
 
 
+def _caged(source: Path, folder: Path, *arguments: str) -> None:
+    _call(source, folder, "-m", "caged", *arguments)
+
+
 def _call(source: Path, folder: Path, *arguments: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
     done = subprocess.run(
@@ -89,8 +93,15 @@ def _call(source: Path, folder: Path, *arguments: str) -> None:
 
 def table(walks: list[Walk]) -> str:
     headers = ["walk", "files passed", "files read twice", "computed twice"]
-    rows = [[f"`caged {walk.name}`", str(len(walk.passed)), _counts(walk.read_twice), _counts(walk.again)] for walk in walks]
+    rows = [
+        [f"`caged {walk.name}`", str(len(walk.passed)), _counts(walk.read_twice), _counts(walk.again)] for walk in walks
+    ]
     return markdown_table(headers, rows, right=[False, True, False, False])
+
+
+def updated(text: str, walks: list[Walk]) -> str:
+    """The document with the table between its markers."""
+    return MARKED.sub(lambda part: f"{part[1]}{table(walks)}\n{part[2]}", text)
 
 
 def _counts(times: dict[str, int]) -> str:
@@ -105,8 +116,7 @@ def main() -> None:
     options = parser.parse_args()
     walks = walked(options.source)
     if options.write is not None:
-        text = options.write.read_text(encoding="utf-8")
-        write_text(options.write, MARKED.sub(lambda part: f"{part[1]}{table(walks)}\n{part[2]}", text))
+        write_text(options.write, updated(options.write.read_text(encoding="utf-8"), walks))
         return
     print(table(walks))
     for walk in walks if options.files else []:

@@ -10,7 +10,7 @@ from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph
 from caged.models import METHODS
 from caged.seeding import Generators
-from caged.training import Interrupted, Loop, TrainConfig
+from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
 from tests.models.logs import skewed
 
 EPOCHS = 3
@@ -31,6 +31,7 @@ def run(name, folder, stop_after=None):
         validate,
         monitor="recall@5",
         folder=folder,
+        stored=load_checkpoint(folder),
         stop_requested=lambda: next(calls) == stop_after,
     )
     loop.run()

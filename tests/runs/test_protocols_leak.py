@@ -69,8 +69,8 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Loop, Split]]:
         splits.append(split)
         return original_parts(split, *rest)
 
-    def run(loop: Loop, *stored: Any) -> Any:
-        result = original_run(loop, *stored)
+    def run(loop: Loop) -> Any:
+        result = original_run(loop)
         seen.append((loop, splits[-1]))
         return result
 
@@ -150,8 +150,8 @@ def test_the_test_part_is_read_once_after_training(
     events = []
     original_run, original_test = Loop.run, run_module.evaluate_part
 
-    def run(loop: Loop, *stored: Any) -> Any:
-        result = original_run(loop, *stored)
+    def run(loop: Loop) -> Any:
+        result = original_run(loop)
         events.append("trained")
         return result
 

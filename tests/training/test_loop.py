@@ -14,7 +14,7 @@ from caged.models import Losses, Method, Stage, State
 from caged.models.contract import DotScorer
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
-from caged.training import EarlyStopping, Interrupted, Loop, TrainConfig
+from caged.training import EarlyStopping, Interrupted, Loop, TrainConfig, load_checkpoint
 from tests.models.logs import skewed
 
 CONFIG = TrainConfig(epochs=5, batch_size=64, learning_rate=0.01, patience=None, checkpoint_seconds=0)
@@ -98,6 +98,7 @@ def lightgcn_loop(folder=None, *, config=CONFIG, observers=(), seed=1, stop=lamb
         Generators(seed),
         validate,
         folder=folder,
+        stored=None if folder is None else load_checkpoint(folder),
         observers=observers,
         stop_requested=stop,
     )
@@ -258,7 +259,12 @@ def test_resume_between_stages(tmp_path):
             method = Scripted((Stage("first", epochs=2), Stage("second", epochs=3, fresh_optimizer=True)))
             recorder = Recorder()
             loop = scripted_loop(
-                method, values[done:], folder=folder, observers=(recorder,), stop_requested=lambda: interrupt
+                method,
+                values[done:],
+                folder=folder,
+                stored=load_checkpoint(folder),
+                observers=(recorder,),
+                stop_requested=lambda: interrupt,
             )
             try:
                 loop.run()

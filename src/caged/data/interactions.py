@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from caged.data.ids import Array, IdMap
+from caged.data.popularity import ItemGroups, UserGroups
 from caged.errors import DataError
 
 
@@ -173,6 +174,15 @@ class Interactions:
     @cached_property
     def item_degrees(self) -> Array:
         return np.bincount(self.items, minlength=self.item_count)
+
+    @cached_property
+    def item_groups(self) -> ItemGroups:
+        """Popular and niche items, if these are the training interactions."""
+        return ItemGroups.from_degrees(self.item_degrees)
+
+    @cached_property
+    def user_groups(self) -> UserGroups:
+        return UserGroups.from_interactions(self.users, self.items, self.user_count, self.item_groups)
 
     @cached_property
     def user_offsets(self) -> Array:

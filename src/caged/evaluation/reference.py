@@ -63,13 +63,13 @@ class Reference:
         """M, the number of users with a training interaction."""
         return int(np.count_nonzero(self.train.user_degrees))
 
-    @cached_property
+    @property
     def item_groups(self) -> ItemGroups:
-        return ItemGroups.from_degrees(self.train.item_degrees)
+        return self.train.item_groups
 
-    @cached_property
+    @property
     def user_groups(self) -> UserGroups:
-        return UserGroups.from_interactions(self.train.users, self.train.items, self.user_count, self.item_groups)
+        return self.train.user_groups
 
     @cached_property
     def relevant_counts(self) -> dict[str | None, Array]:

@@ -61,10 +61,11 @@ def train(
         _validator(spec, chosen, device),
         monitor=spec.eval.monitor,
         folder=folder.checkpoints,
+        stored=stored,
         observers=(history, *observers),
         stop_requested=stop_requested,
     )
-    progress = _reached(loop.run(stored), method)
+    progress = _reached(loop.run(), method)
     if watch is not None:
         watch.end()
     save_model(folder.checkpoints, spec.method, method, progress)

@@ -121,7 +121,10 @@ class Interrupted(Exception):  # noqa: N818 - not an error
 
 @dataclass
 class Loop:
-    """Trains `method` on `graph`. `folder` is where checkpoints go; None keeps nothing on disk."""
+    """Trains `method` on `graph`.
+
+    `folder` is where checkpoints go; None keeps nothing on disk. `stored` is the one to go on from.
+    """
 
     method: Method[Any]
     graph: BipartiteGraph
@@ -130,14 +133,12 @@ class Loop:
     validate: Validate | None
     monitor: str = "recall@20"
     folder: Path | None = None
+    stored: StoredCheckpoint | None = None
     observers: tuple[Observer, ...] = ()
     stop_requested: Callable[[], bool] = lambda: False
 
-    def run(self, stored: StoredCheckpoint | None = None) -> Progress:
-        """Train from scratch or from the checkpoint in `folder`; on return the method holds its best state.
-
-        `stored` is that checkpoint where it was opened already, so that it is not read twice.
-        """
+    def run(self) -> Progress:
+        """Train from scratch or from what is stored; on return the method holds its best state."""
         self.method.prepare(self.graph, self.generators)
         stages = self.method.stages()
         self.progress = Progress(stopping=EarlyStopping(self.config.patience))
@@ -145,10 +146,8 @@ class Loop:
         self.optimizer: torch.optim.Optimizer | None = None
         if not stages:
             self.method.fit_closed_form()
-        if stored is None and self.folder is not None:
-            stored = files.load_checkpoint(self.folder)
-        if stored is not None and not stored.finished:
-            self._resume(stored, stages)
+        if self.stored is not None:
+            self._resume(self.stored, stages)
         self._last_checkpoint = time.monotonic()
         while self.progress.stage < len(stages):
             self._run_stage(stages[self.progress.stage])

@@ -224,7 +224,7 @@ def run(folder, kill_at_step=None, **options):
     config = TrainConfig(epochs=EPOCHS, batch_size=64, learning_rate=0.01, patience=None, checkpoint_seconds=0)
     validate = make_validator(train, valid, k=5, metrics=("recall@5",))
     graph = BipartiteGraph.from_interactions(train)
-    loop = Loop(method, graph, config, Generators(1), validate, "recall@5", folder, observers=(Watch(),))
+    loop = Loop(method, graph, config, Generators(1), validate, "recall@5", folder, load_checkpoint(folder), (Watch(),))
     taken = iter(range(1, 100))
     step = method._adversarial_step
 

@@ -36,7 +36,17 @@ def loop(method, folder=None, *, observers=(), stop=lambda: False, config=CONFIG
     def validate(scorer):
         return {"recall@20": float(scorer(torch.arange(GRAPH.user_count)).std())}
 
-    return Loop(method, GRAPH, config, Generators(1), validate, folder=folder, observers=observers, stop_requested=stop)
+    return Loop(
+        method,
+        GRAPH,
+        config,
+        Generators(1),
+        validate,
+        folder=folder,
+        stored=None if folder is None else load_checkpoint(folder),
+        observers=observers,
+        stop_requested=stop,
+    )
 
 
 def caged(**options):

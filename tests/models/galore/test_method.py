@@ -21,7 +21,7 @@ from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2
 from caged.runs.spec import resolve
 from caged.seeding import Generators
-from caged.training import Interrupted, Loop, TrainConfig
+from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
 from tests.models.logs import skewed
 from tests.models.short_runs import assert_same_training, padded, prepared, some_batch, trained
 
@@ -66,6 +66,7 @@ def loop(method, folder=None, *, observers=(), stop=lambda: False, epochs=3):
         make_validator(train, valid, k=5, metrics=("recall@5",)),
         monitor="recall@5",
         folder=folder,
+        stored=None if folder is None else load_checkpoint(folder),
         observers=observers,
         stop_requested=stop,
     )

@@ -101,7 +101,7 @@ def run_demo(
     say(f"simulated {market.config.rounds} rounds: {market.train.num_rows:,} clicks by {market.users.num_rows:,} users")
     train, valid = _hold_out_explored(market.interactions("train"), seed)
     say(f"the epoch is chosen on {len(valid):,} held-out clicks from random exploration, not on the shop's own choice")
-    groups = ItemGroups.from_degrees(train.item_degrees)
+    groups = train.item_groups
     rows, recalls = [], {}
     for name in methods:
         row, natural, oracle = _judge(name, market, train, valid, groups, seed, device)
