@@ -17,7 +17,7 @@ import pytest
 import caged as package
 from tests.cli.invoke import Outcome, caged, contents, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
-from tests.page.test_html import check_page
+from tests.page.pages import check_page
 
 K = 5
 

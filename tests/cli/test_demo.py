@@ -12,7 +12,7 @@ import caged.cli.demo as command
 from caged.data.market import MarketConfig
 from caged.products.demo.experiment import METHODS, run_demo
 from tests.cli.invoke import caged, contents
-from tests.page.test_html import check_page
+from tests.page.pages import check_page
 from tests.products.demo.demos import DEMO
 
 TINY = MarketConfig(user_count=80, item_count=60, rounds=10, test_rounds=5, slots=8, rank=4, shortlist=20)

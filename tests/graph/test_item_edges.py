@@ -9,8 +9,16 @@ import torch
 
 from caged.graph import EdgeWeights, Engine, Tables, propagate, uniform_layers
 from caged.graph.item_edges import ItemEdges, propagate_with_items
-from tests.graph.graphs import CORNERS, dense, dense_propagate, graph_of, random_graph, random_weights
-from tests.graph.test_propagate import LAYER_WEIGHTS, tables
+from tests.graph.graphs import (
+    CORNERS,
+    LAYER_WEIGHTS,
+    dense,
+    dense_propagate,
+    graph_of,
+    random_graph,
+    random_weights,
+    tables,
+)
 
 
 def random_edges(graph, capacity=6, seed=3, dtype=torch.float64):

@@ -15,7 +15,7 @@ from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
 from caged.products.audit.verdict import verdict
 from caged.products.audit.view import Audit, summary_rows, to_json
-from tests.page.test_html import check_page
+from tests.page.pages import check_page
 from tests.products.audit.audits import K, made_up, with_further_tests, with_values
 
 

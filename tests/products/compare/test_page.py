@@ -13,7 +13,7 @@ from caged.products.compare.comparison import Comparison, compare
 from caged.products.compare.page import comparison_html, sentences
 from caged.products.compare.tables import closing, comparison_tables
 from caged.products.compare.text import comparison_latex, comparison_markdown
-from tests.page.test_html import check_page
+from tests.page.pages import check_page
 from tests.products.compare.compared import values, write_audit_folder, write_run
 
 COMMAND = "caged compare runs/a runs/b"

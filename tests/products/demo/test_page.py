@@ -8,7 +8,7 @@ import pytest
 from caged.page.html import Term
 from caged.products.demo.experiment import Demo
 from caged.products.demo.page import _page, comparison, demo_html, random_recall, sentences
-from tests.page.test_html import check_page
+from tests.page.pages import check_page
 from tests.products.demo.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
 
 
