@@ -22,7 +22,8 @@ from caged.__main__ import main
 try:
     main()
 finally:
-    sys.stderr.write("\\n" + json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+    imported = {name.partition(".")[0] for name, module in sys.modules.items() if module}
+    sys.stderr.write("\\n" + json.dumps(sorted(imported)))
 """
 SLOW_TO_IMPORT = {"torch", "scipy", "polars", "pandas"}
 
