@@ -20,6 +20,7 @@ from caged.data.importing import import_log
 from caged.data.readers import batches
 from caged.data.readers import text as textformats
 from caged.data.readers.canonical import read_canonical
+from caged.data.times import TICKS
 from caged.errors import CagedError, DataError, RunError
 
 pytest.importorskip("polars")
@@ -88,6 +89,51 @@ def test_equals_reading_the_file_at_once(tmp_path: Path, name: str) -> None:
     assert manifest == json.loads((out / "manifest.json").read_text())
     assert {path.name for path in out.iterdir()} == FILES
     assert {path.name for path in tmp_path.iterdir()} == {name, "imported"}
+
+
+def moments(log: pa.Table, unit: str) -> pa.Table:
+    """The times as moments, with fractions of a second in the last rows only."""
+    ticks = np.array(log["timestamp"]) * TICKS[unit]
+    ticks[-50:] += np.arange(50)
+    return log.set_column(log.column_names.index("timestamp"), "timestamp", pa.array(ticks).cast(pa.timestamp(unit)))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
+@pytest.mark.usefixtures("small_memory")
+def test_times_below_a_second_are_imported_in_full(tmp_path: Path, name: str, unit: str) -> None:
+    log = moments(a_log(), unit)
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        pq.write_table(log, path)
+    else:
+        as_csv(log, path)
+    import_log([path], tmp_path / "out")
+    imported = read_canonical(tmp_path / "out")
+    assert imported.timestamp_unit == unit
+    assert equal(imported, read_log(path))
+
+
+@pytest.mark.usefixtures("small_memory")
+def test_files_with_times_in_different_units_are_one_log(tmp_path: Path) -> None:
+    parts = [moments(a_log().slice(start, 100), unit) for start, unit in enumerate(("s", "us", "ms"))]
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(parts))]
+    for part, path in zip(parts, paths, strict=True):
+        pq.write_table(part, path)
+    finest = parts[1].schema
+    pq.write_table(pa.concat_tables([part.cast(finest) for part in parts]), tmp_path / "whole.parquet")
+    import_log(paths, tmp_path / "out")
+    assert equal(read_canonical(tmp_path / "out"), read_log(tmp_path / "whole.parquet"))
+
+
+@pytest.mark.usefixtures("small_memory")
+def test_a_zone_in_some_of_the_times_is_refused_wherever_the_file_is_cut(tmp_path: Path) -> None:
+    lines = [f"{row},{row % 7},2024-01-01 00:00:{row % 60:02d}{'Z' * (row >= 64)}" for row in range(128)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["user_id,item_id,timestamp", *lines]))
+    for read in (lambda: read_log(path), lambda: import_log([path], tmp_path / "out")):
+        with pytest.raises(DataError, match="in data row 65"):
+            read()
 
 
 def test_the_tables_hold_rows_and_their_ids(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +115,22 @@ def test_joined_takes_along_what_every_part_has() -> None:
     poorer = replace(other, timestamp=None, columns={"price": other.columns["price"]})
     for parts in ([one, poorer], [poorer, one]):
         assert Interactions.joined(parts).to_arrow().column_names == ["user_id", "item_id", "rating", "price"]
+
+
+def test_joined_brings_times_to_one_unit() -> None:
+    seconds = Interactions.from_ids([1], [1], timestamp=np.array([2]))
+    later = Interactions.from_ids([1], [2], timestamp=np.array([1500]), timestamp_unit="ms")
+    ids = IdMap.of([1]), IdMap.of([1, 2])
+    whole = Interactions.joined([seconds.reindexed(*ids), later.reindexed(*ids)])
+    assert whole.timestamp is not None
+    assert whole.timestamp.tolist() == [2000, 1500]
+    assert whole.timestamp_unit == "ms"
+    assert whole.to_arrow()["timestamp"].type == pa.timestamp("ms")
+
+
+def test_an_unknown_unit_of_time_is_an_error() -> None:
+    with pytest.raises(DataError, match="timestamp_unit is 'min'; allowed are s, ms, us, ns"):
+        Interactions.from_ids([1], [1], timestamp=np.array([2]), timestamp_unit="min")
 
 
 def test_arrays_are_read_only() -> None:

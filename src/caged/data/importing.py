@@ -27,6 +27,7 @@ from pyarrow import ipc, parquet
 
 from caged._version import __version__
 from caged.data.ids import Array, Arrivals, IdMap, is_text
+from caged.data.interactions import arrow_times
 from caged.data.readers.batches import is_text_table, tables_of
 from caged.data.readers.canonical import FORMAT, INTERACTIONS, ITEMS, MANIFEST, OWN_COLUMNS, USERS
 from caged.data.readers.columns import (
@@ -34,12 +35,13 @@ from caged.data.readers.columns import (
     Columns,
     ids_of,
     integers_where_all,
-    is_number,
     ratings_of,
     reject_negative,
+    time_form,
     timestamps_of,
 )
 from caged.data.readers.files import check_counts, reader_for
+from caged.data.times import Times, TimeUnit, finest
 from caged.errors import CagedError, DataError
 from caged.files import new_folder, refuse_filled_folder, write_json
 
@@ -140,15 +142,17 @@ class _Spool:
         self.users, self.items = IdEncoder("user"), IdEncoder("item")
         self.rows = self.bytes = 0
         self.schema: pa.Schema | None = None
+        self._units: list[TimeUnit] = []  # of the times in each table
         self._writer: Any = None
 
     def add(self, path: Path, columns: Columns) -> dict[str, Any]:
         """Append one file; what the manifest says about it."""
         rows = 0
-        dates = _OneKindOfTimestamp(columns.timestamp, str(path))
+        dates = _OneKindOfTimestamp()
         self.users.name, self.items.name = columns.user, columns.item
         for table in tables_of(path, columns):
             self._append(_checked(table, columns, path, rows, dates), path)
+            self._units.append(dates.unit)
             rows += table.num_rows
         return {"file": str(path), "bytes": path.stat().st_size, "rows": rows}
 
@@ -165,7 +169,8 @@ class _Spool:
                 f"{path} has the columns {_described(table.schema)}, the files before it {_described(self.schema)}; "
                 f"all files of one log need the same"
             )
-        self._writer.write_table(table)
+        (batch,) = table.combine_chunks().to_batches()
+        self._writer.write_batch(batch)
         self.rows += table.num_rows
         self.bytes += table.nbytes
 
@@ -174,26 +179,45 @@ class _Spool:
             raise DataError("the log holds no interactions; it needs at least one row below its header")
         self._writer.close()
 
+    @property
+    def final_schema(self) -> pa.Schema:
+        """Of `tables`."""
+        assert self.schema is not None  # `close` refuses a log without rows
+        unit = finest(self._units)
+        if unit == "s":
+            return self.schema
+        place = self.schema.get_field_index("timestamp")
+        return self.schema.set(place, pa.field("timestamp", pa.timestamp(unit)))
+
     def tables(self) -> Iterator[pa.Table]:
+        """All tables, their times in the one unit that holds them all."""
+        unit = finest(self._units)
         with ipc.open_file(pa.OSFile(str(self.path))) as file:
-            for position in range(file.num_record_batches):
-                yield pa.Table.from_batches([file.get_batch(position)])
+            for position, own in enumerate(self._units):
+                table = pa.Table.from_batches([file.get_batch(position)])
+                if "timestamp" in table.column_names:
+                    times = Times(table["timestamp"].to_numpy(), own).to(unit)
+                    place = table.column_names.index("timestamp")
+                    table = table.set_column(place, "timestamp", arrow_times(times))
+                yield table
 
 
 class _OneKindOfTimestamp:
-    """Text timestamps are either numbers or dates, all through a file, as if it were read at once."""
+    """Text timestamps have one form all through a file, as if it were read at once; `unit` is that of the latest."""
 
-    def __init__(self, name: str, where: str) -> None:
-        self.name, self.where = name, where
-        self._numbers: bool | None = None
+    def __init__(self) -> None:
+        self.unit: TimeUnit = "s"
+        self._form: str | None = None
 
     def __call__(self, column: Column) -> Array:
-        if column.is_text:
-            numbers = is_number(column.values[:1])
-            if self._numbers not in (None, numbers):
+        if column.is_text and len(column.values):
+            form = time_form(column.values[:1])
+            if self._form not in (None, form):
                 raise column.error(0, "is {}, not a timestamp in the form of the other rows,", "repair these rows")
-            self._numbers = numbers
-        return timestamps_of(column)
+            self._form = form
+        times = timestamps_of(column)
+        self.unit = times.unit
+        return times.values
 
 
 def _checked(
@@ -233,7 +257,8 @@ def _deal(spool: _Spool, users: Numbering, items: Numbering, work: Path) -> list
     bucket_of = (log_rows_before * count // spool.rows).astype(np.uint8)  # a byte sorts fastest; MOST_BUCKETS fits
     paths = [work / f"bucket-{bucket}.arrow" for bucket in range(count)]
     with ExitStack() as stack:
-        writers = [stack.enter_context(ipc.new_file(str(path), spool.schema, options=FAST)) for path in paths]
+        schema = spool.final_schema
+        writers = [stack.enter_context(ipc.new_file(str(path), schema, options=FAST)) for path in paths]
         for table in spool.tables():
             numbered = _numbered(table, users, items)
             buckets = bucket_of[numbered["user"].to_numpy()]
@@ -288,7 +313,7 @@ def _latest_of_pairs(table: pa.Table, item_count: int) -> Array:
     if "timestamp" in table.column_names and not last_of_pair.all():
         # Duplicates are few: only their timestamps are looked at, each pair within its own places.
         repeated = np.flatnonzero(~last_of_pair | ~np.concatenate(([True], last_of_pair[:-1])))
-        timestamp = table["timestamp"].to_numpy()[position[repeated]]
+        timestamp = table["timestamp"].cast(pa.int64()).to_numpy()[position[repeated]]
         position[repeated] = position[repeated[np.lexsort((timestamp, key[repeated]))]]
     return np.asarray(position[last_of_pair])
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from caged.data.ids import Array, IdMap
 from caged.data.popularity import ItemGroups, UserGroups
+from caged.data.times import TICKS, Times, TimeUnit, in_one_unit
 from caged.errors import DataError
 
 
@@ -25,7 +26,8 @@ class Interactions:
     Frozen and validated on construction: past the constructor the rows are in range, sorted and distinct, ratings are
     finite and the optional columns have one value per pair. Parts of one split share their id maps, so that a row
     number means the same user or item everywhere. `columns` holds further per-pair values (such as `source`) that a
-    log marks its traffic with. `merged` counts the duplicate rows that were folded into their pair.
+    log marks its traffic with. `merged` counts the duplicate rows that were folded into their pair. Timestamps count
+    in `timestamp_unit`; seconds unless some of them have fractions.
     """
 
     user_ids: IdMap
@@ -36,6 +38,7 @@ class Interactions:
     timestamp: Array | None = None  # int64 (E,)
     columns: Mapping[str, Array] = field(default_factory=dict)
     merged: int = 0
+    timestamp_unit: TimeUnit = "s"
 
     def __post_init__(self) -> None:
         count = len(self.users)
@@ -54,6 +57,8 @@ class Interactions:
                 f"rating of pair {bad} is {self.rating[bad]}; ratings must be finite numbers, "
                 f"remove or repair these rows"
             )
+        if self.timestamp_unit not in TICKS:
+            raise DataError(f"timestamp_unit is {self.timestamp_unit!r}; allowed are {', '.join(TICKS)}")
         for values in (self.users, *(v for v in per_pair.values() if v is not None)):
             values.setflags(write=False)
 
@@ -69,6 +74,7 @@ class Interactions:
         item_ids: IdMap,
         rating: Array | None = None,
         timestamp: Array | None = None,
+        timestamp_unit: TimeUnit = "s",
         columns: Mapping[str, Array] | None = None,
     ) -> Interactions:
         """Sort pairs and merge duplicates. Of duplicates the latest survives: largest timestamp, then last row."""
@@ -108,6 +114,7 @@ class Interactions:
             timestamp=kept(timestamp),
             columns={name: np.asarray(values)[keep] for name, values in (columns or {}).items()},
             merged=len(key) - len(keep),
+            timestamp_unit=timestamp_unit,
         )
 
     @classmethod
@@ -163,6 +170,10 @@ class Interactions:
         return len(self.item_ids)
 
     @property
+    def times(self) -> Times | None:
+        return None if self.timestamp is None else Times(self.timestamp, self.timestamp_unit)
+
+    @property
     def keys(self) -> Array:
         """user * item_count + item: one sorted int64 per pair, for set operations."""
         return self.users * np.int64(max(self.item_count, 1)) + self.items
@@ -209,6 +220,8 @@ class Interactions:
             present = [part for part in of_parts if part is not None]
             return np.concatenate(present) if len(present) == len(of_parts) else None
 
+        timed = [part.times for part in parts if part.times is not None]
+        times = in_one_unit(timed) if len(timed) == len(parts) else []
         names = [name for name in parts[0].columns if all(name in part.columns for part in parts)]
         whole = cls.build(
             np.concatenate([part.users for part in parts]),
@@ -216,7 +229,8 @@ class Interactions:
             user_ids=parts[0].user_ids,
             item_ids=parts[0].item_ids,
             rating=values([part.rating for part in parts]),
-            timestamp=values([part.timestamp for part in parts]),
+            timestamp=np.concatenate([part.values for part in times]) if times else None,
+            timestamp_unit=times[0].unit if times else "s",
             columns={name: np.concatenate([part.columns[name] for part in parts]) for name in names},
         )
         return replace(whole, merged=whole.merged + sum(part.merged for part in parts))
@@ -234,6 +248,7 @@ class Interactions:
             item_ids=item_ids,
             rating=self.rating,
             timestamp=self.timestamp,
+            timestamp_unit=self.timestamp_unit,
             columns=self.columns,
         )
         return replace(again, merged=self.merged)
@@ -246,8 +261,8 @@ class Interactions:
         }
         if self.rating is not None:
             columns["rating"] = self.rating
-        if self.timestamp is not None:
-            columns["timestamp"] = self.timestamp
+        if self.times is not None:
+            columns["timestamp"] = arrow_times(self.times)
         columns.update(self.columns)
         return pa.table(columns)
 
@@ -269,6 +284,12 @@ class Interactions:
             digest.update(text.as_buffer())
             digest.update(b"\n")
         return digest.hexdigest()
+
+
+def arrow_times(times: Times) -> pa.Array:
+    """Seconds as integers, which is how most logs have them; finer times as moments, which name their unit."""
+    values = pa.array(times.values)
+    return values if times.unit == "s" else values.cast(pa.timestamp(times.unit))
 
 
 def _check_rows(name: str, rows: Array, size: int) -> None:

@@ -104,9 +104,9 @@ def test_min_rating_drops_pairs_and_what_occurs_nowhere_else(tmp_path: Path) -> 
         (["86400", "-5"], [86400, -5]),
         (["86400.0", "1e3"], [86400, 1000]),
         ([" 7", "8 "], [7, 8]),
-        (["1970-01-02", "1969-12-31 23:59:59.5"], [86400, -1]),
+        (["1970-01-02", "1969-12-31 23:59:59"], [86400, -1]),
         (["1970-01-02T00:00:00Z", "1970-01-01T01:00:00+01:00"], [86400, 0]),
-        (pa.array([1500, -1500], type=pa.timestamp("ms")), [1, -2]),
+        (pa.array([1000, -2000], type=pa.timestamp("ms")), [1, -2]),
         (pa.array([10**9, 2 * 10**9], type=pa.timestamp("ns", tz="Europe/Paris")), [1, 2]),
         (pa.array([1, -1], type=pa.date32()), [86400, -86400]),
         (pa.array([86_400_000, 0], type=pa.date64()), [86400, 0]),
@@ -124,6 +124,40 @@ def test_timestamps(tmp_path: Path, column: Any, expected: list[int]) -> None:
         from_file = read_log(written(tmp_path, f"user_id,item_id,timestamp\n{text}")).timestamp
         assert from_file is not None
         assert from_file.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "expected", "unit"),
+    [
+        (["1970-01-02", "1969-12-31 23:59:59.5"], [86_400_000, -500], "ms"),
+        (["1970-01-01T00:00:00.000001Z", "1970-01-01T01:00:00+01:00"], [1, 0], "us"),
+        (["1970-01-01 00:00:00.000000001", "1970-01-01 00:00:01"], [1, 10**9], "ns"),
+        (pa.array([1500, -1500], type=pa.timestamp("ms")), [1500, -1500], "ms"),
+        (pa.array([1500, 0], type=pa.timestamp("us")), [1500, 0], "us"),
+        (pa.array([1_500_000, 0], type=pa.timestamp("ns")), [1500, 0], "us"),
+        (pa.array([1, 0], type=pa.timestamp("ns", tz="Europe/Paris")), [1, 0], "ns"),
+        (pa.array([1, 86_400_000], type=pa.date64()), [1, 86_400_000], "ms"),
+    ],
+)
+def test_times_below_a_second_keep_their_resolution(
+    tmp_path: Path, column: Any, expected: list[int], unit: str
+) -> None:
+    frame = pa.table({"user_id": [1, 2], "item_id": [1, 2], "timestamp": column})
+    text = "".join(f"{row},{row},{value}\n" for row, value in enumerate(column))
+    sources = [read_frame(frame)]
+    if isinstance(column, list):
+        sources.append(read_log(written(tmp_path, f"user_id,item_id,timestamp\n{text}")))
+    for log in sources:
+        assert log.timestamp is not None
+        assert log.timestamp.tolist() == expected
+        assert log.timestamp_unit == unit
+
+
+def test_the_later_of_two_ratings_within_a_second_stays(tmp_path: Path) -> None:
+    lines = "1,1,5,2024-03-01 12:00:00.250\n1,1,2,2024-03-01 12:00:00.125\n2,2,3,2024-03-01\n"
+    log = read_log(written(tmp_path, f"user_id,item_id,rating,timestamp\n{lines}"))
+    assert log.merged == 1
+    assert rows(log)[0]["rating"] == 5.0
 
 
 @pytest.mark.parametrize("column", [[True, False], ["1", " 0.0"], [1, 0], np.array([1, 0], dtype=np.float32)])

@@ -69,6 +69,18 @@ def test_a_folder_gives_back_the_same_split(name: Any, tmp_path: Path) -> None:
     }
 
 
+def test_times_below_a_second_come_back(tmp_path: Path) -> None:
+    log = marked_log()
+    assert log.timestamp is not None
+    data = Interactions.from_ids(log.users, log.items, timestamp=log.timestamp * 7, timestamp_unit="ms")
+    made = split_by_time(data)
+    write_split(made, tmp_path / "split")
+    read = load(tmp_path / "split").parts
+    assert read is not None
+    for name, part in made.parts.items():
+        assert read[name].to_arrow().equals(part.to_arrow())
+
+
 def test_a_failing_disk_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = pq.write_table
 

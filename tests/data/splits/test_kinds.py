@@ -25,6 +25,7 @@ from caged.data import (
     split_by_time,
     split_log,
 )
+from caged.data.times import TimeUnit
 from caged.errors import DataError
 from tests.data.splits.logs import Pair, assignment, logs, pairs_of, random_log, shuffled
 
@@ -210,6 +211,21 @@ def of_keys(*keys: int) -> Interactions:
 
 
 # ---------------------------------------------------------------- random 7:1:2
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_what_comes_last_within_a_second_is_the_test(unit: TimeUnit) -> None:
+    """The item rows run against the time, so a cut to seconds would put the first of each user into test."""
+    users, items = np.repeat([0, 1], 4), np.tile([3, 2, 1, 0], 2)
+    time = np.tile([10, 11, 12, 13], 2)
+    data = Interactions.from_ids(users, items, timestamp=time, timestamp_unit=unit)
+    last = leave_last_out(data)
+    assert pairs_of(last.test) == [(0, 0), (1, 0)]
+    assert pairs_of(last.valid) == [(0, 1), (1, 1)]
+    by_time = split_by_time(data, test_share=0.25, valid_share=0.25)
+    assert pairs_of(by_time.test) == [(0, 0), (1, 0)]
+    assert by_time.parameters["valid_until"] == 12
+    assert by_time.parameters["time_unit"] == unit
 
 
 def test_every_user_is_split_in_the_exact_proportions() -> None:

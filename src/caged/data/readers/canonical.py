@@ -1,6 +1,7 @@
 """The folder that `caged data import` writes, and how it is read.
 
-interactions.parquet   user, item (row numbers), sorted and distinct; rating, timestamp and kept columns where given
+interactions.parquet   user, item (row numbers), sorted and distinct; rating, timestamp (integers, or moments where
+                       some have fractions of a second) and kept columns where given
 users.parquet          user, user_id: the external identifier of every row
 items.parquet          item, item_id
 manifest.json          counts, fingerprint and sources
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.readers.columns import Column, Columns, kept_values
+from caged.data.times import Times, TimeUnit
 from caged.errors import DataError, RunError, unknown
 from caged.files import read_json
 
@@ -53,16 +55,24 @@ def read_canonical(folder: Path, *, columns: Columns | None = None) -> Interacti
     def values(name: str, kind: str) -> Any:
         return table[name].to_numpy().astype(kind) if name in present else None
 
+    times = _times(table["timestamp"]) if "timestamp" in present else None
     return Interactions(
         user_ids=_ids(folder / USERS, "user_id"),
         item_ids=_ids(folder / ITEMS, "item_id"),
         users=values("user", "int64"),
         items=values("item", "int64"),
         rating=values("rating", "float64"),
-        timestamp=values("timestamp", "int64"),
+        timestamp=None if times is None else times.values,
+        timestamp_unit="s" if times is None else times.unit,
         columns={name: kept_values(Column(table[name], name, str(folder))) for name in kept},
         merged=manifest["merged_duplicates"],
     )
+
+
+def _times(stored: pa.ChunkedArray) -> Times:
+    """In the unit in which they were written: whole seconds are integers."""
+    unit: TimeUnit = stored.type.unit if pa.types.is_timestamp(stored.type) else "s"
+    return Times(stored.cast(pa.int64()).to_numpy(), unit)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

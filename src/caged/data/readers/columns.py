@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from caged.data.ids import Array, are_integer_texts, fit_int64, is_text
+from caged.data.times import Times
 from caged.errors import DataError, suggestion
 
 ROLES = ("user", "item", "rating", "timestamp")
 LARGEST_EXACT_FLOAT = 2**53  # above it a float64 no longer tells neighbouring integers apart
 SECONDS_PER_DAY = 86_400
-TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @dataclass(frozen=True)
@@ -252,28 +252,32 @@ def ranks_of(column: Column) -> Array:
     return np.asarray(numbers.astype(np.int32))
 
 
-def timestamps_of(column: Column) -> Array:
-    """Int64 timestamps: integers and integral floats as they are; Arrow timestamps and dates, and text that Arrow
-    reads as ISO 8601 (`2024-03-01`, `2024-03-01 12:30:00`, `2024-03-01T12:30:00Z`), as epoch seconds, rounded down.
+def timestamps_of(column: Column) -> Times:
+    """Integers and integral floats as they are; Arrow timestamps and dates, and text that Arrow reads as ISO 8601
+    (`2024-03-01`, `2024-03-01 12:30:00.25`, `2024-03-01T12:30:00Z`), as epoch seconds, or in the unit of the finest.
     """
     column.reject_missing()
     values = _parsed_timestamps(column) if column.is_text else column.values
     if pa.types.is_timestamp(values.type):
-        ticks = values.cast(pa.int64()).to_numpy()
-        return np.asarray(ticks // TICKS_PER_SECOND[values.type.unit])
-    if pa.types.is_date(values.type):
-        days = values.cast(pa.date32(), safe=False).cast(pa.int32()).cast(pa.int64()).to_numpy()
-        return np.asarray(days * SECONDS_PER_DAY)
+        return Times(_ticks(values), values.type.unit).coarsest()
+    if pa.types.is_date64(values.type):  # milliseconds; not every writer keeps to whole days
+        return Times(_ticks(values), "ms").coarsest()
+    if pa.types.is_date32(values.type):
+        return Times(_ticks(values.cast(pa.int32())) * SECONDS_PER_DAY)
     if pa.types.is_floating(values.type):
         numbers, whole = _whole_numbers(values)
         column.reject(~whole, "is {}", "timestamps must be whole numbers (floats up to 2**53), such as epoch seconds")
-        return np.asarray(numbers.astype(np.int64))
+        return Times(numbers.astype(np.int64))
     if not pa.types.is_integer(values.type):
         raise column.wrong_type("integers, dates and timestamps")
     try:
-        return np.array(values.cast(pa.int64()).to_numpy())
+        return Times(np.array(_ticks(values)))
     except pa.ArrowInvalid as error:
         raise column.wrong_type("integers below 2**63") from error
+
+
+def _ticks(values: pa.Array) -> Array:
+    return np.asarray(values.cast(pa.int64()).to_numpy())
 
 
 def kept_values(column: Column) -> Array:
@@ -281,20 +285,28 @@ def kept_values(column: Column) -> Array:
     return np.array(column.values.to_numpy(zero_copy_only=False))
 
 
-def is_number(texts: pa.Array) -> bool:
-    """Whether all texts are numbers, as opposed to dates."""
-    return _parses(pc.utf8_trim_whitespace(texts), pa.float64())
+NUMBERS = (pa.int64(), pa.float64())
+MOMENTS = (pa.timestamp("us"), pa.timestamp("ns"))  # nanoseconds end in the year 2262
+ZONED_MOMENTS = (pa.timestamp("us", tz="UTC"), pa.timestamp("ns", tz="UTC"))
+TIME_FORMS = {"number": NUMBERS, "moment": MOMENTS, "moment with a zone": ZONED_MOMENTS}
+
+
+def time_form(texts: pa.Array) -> str | None:
+    """The way in which all texts are written, one of `TIME_FORMS`; None where there is none."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    fits = (form for form, types in TIME_FORMS.items() if any(_parses(trimmed, kind) for kind in types))
+    return next(fits, None)
 
 
 def _parsed_timestamps(column: Column) -> pa.Array:
-    forms = (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", tz="UTC"))
     texts = pc.utf8_trim_whitespace(column.values)
-    for form in forms:
-        if _parses(texts, form):
-            return texts.cast(form)
+    for kind in (*NUMBERS, *MOMENTS, *ZONED_MOMENTS):
+        if _parses(texts, kind):
+            return texts.cast(kind)
     # No form fits all of them: the first value that does not look like the first row is the one to show.
-    form = next((form for form in forms[1:] if _parses(texts[:1], form)), pa.timestamp("us"))
-    return _parsed(column, form, "a timestamp in the form of the other rows")
+    form = time_form(texts[:1])
+    finest = MOMENTS[0] if form is None else next(kind for kind in TIME_FORMS[form][::-1] if _parses(texts[:1], kind))
+    return _parsed(column, finest, "a timestamp in the form of the other rows")
 
 
 def _parsed(column: Column, target: pa.DataType, expected: str) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from caged.data.filters import k_core, rated_at_least
-from caged.data.ids import Array, IdMap
+from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.readers.canonical import is_canonical, read_canonical
 from caged.data.readers.columns import Column, Columns, ids_of, kept_values, ratings_of, timestamps_of
@@ -188,9 +188,7 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, w
     def column(name: str) -> Column:
         return Column(table[name], name, where)
 
-    def optional(name: str, convert: Callable[[Column], Array]) -> Array | None:
-        return convert(column(name)) if name in table.column_names else None
-
+    times = timestamps_of(column(columns.timestamp)) if columns.timestamp in table.column_names else None
     user_ids, users = IdMap.numbered(ids_of(column(columns.user)))
     item_ids, items = IdMap.numbered(ids_of(column(columns.item)))
     log = Interactions.build(
@@ -198,8 +196,9 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, w
         items,
         user_ids=user_ids,
         item_ids=item_ids,
-        rating=optional(columns.rating, ratings_of),
-        timestamp=optional(columns.timestamp, timestamps_of),
+        rating=ratings_of(column(columns.rating)) if columns.rating in table.column_names else None,
+        timestamp=None if times is None else times.values,
+        timestamp_unit="s" if times is None else times.unit,
         columns={name: kept_values(column(name)) for name in columns.keep if name in table.column_names},
     )
     return log if min_rating is None else rated_at_least(log, min_rating, where=where, column=columns.rating)

@@ -137,6 +137,7 @@ def split_by_time(data: Interactions, *, test_share: float = 0.2, valid_share: f
             "valid_share": valid_share,
             "train_until": train_until,
             "valid_until": valid_until,
+            **({} if data.timestamp_unit == "s" else {"time_unit": data.timestamp_unit}),
         },
     )
     return replace(parts, notes=_without_training(parts))
