@@ -1,6 +1,7 @@
-"""Properties that hold for any lists: ranges, monotonicity, improvements, extremes, relabelling."""
+"""Properties that hold for any lists: ranges, monotonicity, improvements, extremes, relabelling, second formulas."""
 
 import math
+import statistics
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from caged.evaluation import bias
 from caged.evaluation.measure import measure
-from caged.evaluation.metrics import METRICS, MetricKey
+from caged.evaluation.metrics import METRICS, Mean, MetricKey
 from tests.evaluation.worlds import World, random_world
 
 fast = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -241,3 +243,111 @@ def test_relabelling_users_permutes_the_per_user_values(world, k, seed):
 
 def test_every_metric_states_a_direction():
     assert {metric.direction for metric in METRICS.values()} == {"up", "down", "zero", "none"}
+
+
+# ---------------------------------------------------------------- between metrics, and beyond the list
+
+
+def metrics_of(world: World, k: int) -> dict[str, float]:
+    return measure(world.lists, world.reference, (k,)).metrics
+
+
+def assert_same(one: dict[str, float], other: dict[str, float]) -> None:
+    assert set(one) == set(other)
+    for key, value in one.items():
+        np.testing.assert_allclose(other[key], value, rtol=0, atol=1e-12, err_msg=key)
+
+
+@fast
+@given(st.integers(0, 10**6), cuts)
+def test_relabelling_users_changes_nothing_where_the_groups_are_cut_without_ties(seed, k):
+    """Also by user group: all own the four most popular items and 1, 2, ... 10 others, so that no shares are equal."""
+    rng = np.random.default_rng(seed)
+    world = random_world(rng, user_count=10, item_count=20)
+    train = {u: {0, 1, 2, 3, *rng.permutation(np.arange(4, 20))[: u + 1].tolist()} for u in range(10)}
+    relevant = {u: items - train[u] for u, items in world.relevant.items()}
+    world = replace(world, train=train, valid={}, relevant=relevant)
+    assert len(set(world.reference.user_groups.popular_share)) == 10
+    relabelled = permuted(world, rng.permutation(10), np.arange(20))
+    assert_same(metrics_of(world, k), metrics_of(relabelled, k))
+
+
+@fast
+@given(worlds, cuts, st.integers(0, 1000))
+def test_what_stands_beyond_k_does_not_matter(world, k, seed):
+    """Except for `ndcg_hits100`, whose ideal looks at 100 places."""
+    rng = np.random.default_rng(seed)
+    changed = {}
+    for u, items in world.items.items():
+        others = [i for i in range(world.item_count) if i not in items[:k]]
+        changed[u] = items if len(items) < k else [*items[:k], *rng.permutation(others)[: rng.integers(0, 5)].tolist()]
+    before, after = metrics_of(world, k), metrics_of(replace(world, items=changed), k)
+    kept = [key for key in before if MetricKey.parse(key).name != "ndcg_hits100"]
+    assert_same({key: before[key] for key in kept}, {key: after[key] for key in kept})
+
+
+@fast
+@given(worlds, cuts)
+def test_precision_and_recall_count_the_same_hits(world, k):
+    report = measure(world.lists, world.reference, (k,))
+    relevant = world.reference.relevant_counts[None][report.users]
+    defined = relevant > 0
+    hits = report.per_user[f"recall@{k}"][defined] * relevant[defined]
+    np.testing.assert_allclose(report.per_user[f"precision@{k}"][defined] * k, hits, atol=1e-9)
+    np.testing.assert_array_equal(report.per_user[f"hit@{k}"][defined], hits > 0.5)
+
+
+@fast
+@given(worlds, cuts)
+def test_aclt_is_k_times_tail_share_of_full_lists(world, k):
+    report = measure(world.lists, world.reference, (k,))
+    full = np.array([len(world.items.get(int(u), ())) >= k for u in report.users], dtype=bool)
+    share, count = (report.per_user[f"{name}@{k}"][full] for name in ("tail_share", "aclt"))
+    np.testing.assert_allclose(k * share, count, atol=1e-9)
+
+
+@fast
+@given(worlds, cuts)
+def test_parity_is_the_spread_of_the_two_rates_over_their_mean(world, k):
+    metrics = metrics_of(world, k)
+    for name, rate in (("pop_rsp", "exposure_rate"), ("pop_reo", "pooled_recall")):
+        rates = [metrics[f"{rate}@{k}/{group}"] for group in ("popular", "niche")]
+        if any(map(math.isnan, rates)) or sum(rates) == 0:
+            assert math.isnan(metrics[f"{name}@{k}"])
+        else:
+            assert metrics[f"{name}@{k}"] == pytest.approx(
+                statistics.pstdev(rates) / statistics.fmean(rates), abs=1e-12
+            )
+
+
+@fast
+@given(worlds, cuts)
+def test_coverage_is_the_mixture_of_its_groups(world, k):
+    metrics = metrics_of(world, k)
+    sizes = {name: int(world.reference.item_groups.member(name).sum()) for name in ("popular", "niche")}
+    assume(not math.isnan(metrics[f"coverage@{k}"]))
+    shown = sum(size * metrics[f"coverage@{k}/{name}"] for name, size in sizes.items() if size)
+    assert metrics[f"coverage@{k}"] == pytest.approx(shown / world.item_count, abs=1e-12)
+
+
+@fast
+@given(worlds, cuts)
+def test_an_item_nobody_knows_only_dilutes_the_catalogue(world, k):
+    """Degree 0 and in no list: what users see is unchanged, coverage and gini follow the larger N."""
+    wider = replace(world, item_count=world.item_count + 1)
+    before, after = metrics_of(world, k), metrics_of(wider, k)
+    for key, value in before.items():
+        if isinstance(MetricKey.parse(key).metric.formula, Mean):
+            np.testing.assert_allclose(after[key], value, rtol=0, atol=1e-12, err_msg=key)
+    assume(not math.isnan(before[f"coverage@{k}"]))
+    share = world.item_count / wider.item_count
+    assert after[f"coverage@{k}"] == pytest.approx(share * before[f"coverage@{k}"], abs=1e-12)
+    assert 1 - after[f"gini@{k}"] == pytest.approx(share * (1 - before[f"gini@{k}"]), abs=1e-12)
+
+
+@fast
+@given(st.lists(st.integers(0, 9), min_size=3, max_size=3), st.lists(st.integers(0, 9), min_size=3, max_size=3))
+def test_upd_does_not_care_which_is_the_profile(p, q):
+    assume(sum(p) and sum(q))
+    one, other = (np.array([counts]) / sum(counts) for counts in (p, q))
+    assert bias.upd(one, other) == pytest.approx(bias.upd(other, one), abs=1e-12)

@@ -219,3 +219,62 @@ def test_many_users_get_the_normal_interval(monkeypatch):
 def test_scipy_is_not_imported_before_it_is_needed():
     script = "import sys, caged.evaluation.significance; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+# ---------------------------------------------------------------- properties
+
+
+shares = st.lists(st.floats(0, 1).map(lambda value: round(value, 3)), min_size=2, max_size=25)
+
+
+@fast
+@given(shares, st.floats(0.1, 10), st.floats(-1, 1))
+def test_units_do_not_matter(a, scale, shift):
+    """Both runs in other units, or shifted alike: same p-values and effects."""
+    one = np.array(a)
+    other = one[::-1].copy()
+    plain, moved = paired_test(one, other), paired_test(scale * one + shift, scale * other + shift)
+    assert moved.p_t == pytest.approx(plain.p_t, abs=1e-6)
+    assert moved.d_z == pytest.approx(plain.d_z, abs=1e-6, nan_ok=True)
+    assert moved.mean_difference == pytest.approx(scale * plain.mean_difference, abs=1e-9)
+
+
+@fast
+@given(shares)
+def test_the_interval_of_a_constant_gain_is_that_gain(a):
+    found = paired_interval(np.array(a), np.array(a) + 0.25, draws=50)
+    assert found is not None
+    assert found[:2] == pytest.approx((0.25, 0.25), abs=1e-9)
+
+
+@fast
+@given(shares, st.integers(0, 100))
+def test_the_interval_lies_within_the_differences(a, seed):
+    one, other = np.array(a), np.random.default_rng(seed).random(len(a))
+    found = paired_interval(one, other, draws=50, seed=seed)
+    assert found is not None
+    d = other - one
+    assert d.min() - 1e-9 <= found.low <= found.high <= d.max() + 1e-9
+
+
+@fast
+@given(st.lists(st.floats(0, 1) | st.just(math.nan), max_size=12), st.randoms())
+def test_holm_only_raises_keeps_the_order_and_ignores_the_order_given(p, random):
+    adjusted = holm(p)
+    defined = [(raw, after) for raw, after in zip(p, adjusted, strict=True) if not math.isnan(raw)]
+    assert sum(map(math.isnan, adjusted)) == sum(map(math.isnan, p))
+    assert all(raw <= after <= 1 for raw, after in defined)
+    assert [after for _, after in sorted(defined)] == sorted(after for _, after in defined)
+    order = list(range(len(p)))
+    random.shuffle(order)
+    shuffled = holm([p[index] for index in order])
+    assert shuffled == pytest.approx([adjusted[index] for index in order], nan_ok=True)
+
+
+@fast
+@given(shares, shares)
+def test_welch_turns_its_sign_with_the_methods(a, b):
+    one, other = welch_test(a, b), welch_test(b, a)
+    assert other.t == pytest.approx(-one.t, nan_ok=True)
+    assert other.hedges_g == pytest.approx(-one.hedges_g, nan_ok=True)
+    assert other.p == pytest.approx(one.p, nan_ok=True)
