@@ -100,6 +100,10 @@ class IdMap:
 
     def rows(self, ids: Any) -> Array:
         """Row numbers (int64) of external identifiers; -1 where unknown."""
+        return self.rows32(ids).astype(np.int64)
+
+    def rows32(self, ids: Any) -> Array:
+        """The same in half the memory (int32), where many are looked up at a time."""
         wanted = _as_ids(ids)
         if self.are_integers and pa.types.is_integer(wanted.type):
             return self._rows_of_integers(wanted.to_numpy())
@@ -110,7 +114,7 @@ class IdMap:
         few = not self.are_integers and FINGERPRINTS_FROM * len(distinct) < len(self)
         found = self._texts.rows(distinct) if few else hashed_rows(distinct, self.values)
         codes = encoded.indices.fill_null(len(distinct)).to_numpy()  # text that is no integer is known to no integers
-        return np.asarray(np.append(found, -1)[codes])
+        return np.asarray(np.append(found, np.int32(-1))[codes])
 
     @cached_property
     def _texts(self) -> TextRows:
@@ -118,15 +122,15 @@ class IdMap:
 
     def _rows_of_integers(self, wanted: Array) -> Array:
         if len(self) == 0:
-            return np.full(len(wanted), -1, dtype=np.int64)
+            return np.full(len(wanted), -1, dtype=np.int32)
         if self._direct is not None:
             if len(wanted) == 0 or (wanted.min() >= 0 and wanted.max() < len(self._direct)):
-                return self._direct[wanted].astype(np.int64)
+                return np.asarray(self._direct[wanted])
             inside = (wanted >= 0) & (wanted < len(self._direct))
-            return np.where(inside, self._direct[np.where(inside, wanted, 0)], -1).astype(np.int64)
+            return np.where(inside, self._direct[np.where(inside, wanted, 0)], np.int32(-1))
         known = self.values.to_numpy()
         position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where(known[position] == wanted, position, -1)
+        return np.where(known[position] == wanted, position, -1).astype(np.int32)
 
     def external(self, rows: Array) -> pa.Array:
         """External identifiers of row numbers."""

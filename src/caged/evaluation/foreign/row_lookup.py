@@ -28,7 +28,7 @@ class RowLookup:
         """int32, one per identifier."""
         if len(self.known) == 0 and len(self.unknown) == 0:
             self._others = Arrivals(ids.type)
-        codes = self.known.rows(ids).astype(np.int32)
+        codes = self.known.rows32(ids)
         missing = codes < 0
         if missing.any():
             codes[missing] = len(self.known) + self._others.numbers(ids.filter(pa.array(missing)))
@@ -38,5 +38,4 @@ class RowLookup:
         """The row of every code in a larger map, or None where codes are rows."""
         if len(self.unknown) == 0 and ids == self.known:
             return None
-        rows = [ids.rows(self.known.values), *([ids.rows(self.unknown)] if len(self.unknown) else [])]
-        return np.concatenate(rows).astype(np.int32)
+        return np.concatenate([ids.rows32(self.known.values), ids.rows32(self.unknown)])
