@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import caged as library
-from tests.cli.invoke import caged, contents, train
+from tests.cli.invoke import caged, contents, refused_without_a_trace, train
 from tests.conftest import ITEMS, USERS, Pair, write_log
 
 FILES = {
@@ -224,10 +225,32 @@ def test_a_change_of_what_the_protocol_owns_is_said(released: Path, tmp_path: Pa
     assert "protocol 'paper' is changed by: method.layers=1 instead of 2" in outcome.err
 
 
+def test_parts_whose_ids_do_not_match_are_refused(log_csv: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    header, *lines = log_csv.read_text().splitlines()
+    (folder / "train.csv").write_text("\n".join([header, *lines]))
+    (folder / "test.csv").write_text("\n".join([header, *(f"other {line}" for line in lines)]))
+    arguments = ["train", "--data", str(folder), "--method", "mostpop", "--out", str(tmp_path / "run")]
+    refused_without_a_trace(tmp_path, arguments, "test has no user in common with train")
+
+
+def test_little_in_common_is_said_when_training_and_evaluating(released: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    shutil.copytree(released, folder)
+    strangers = "".join(f"{user} 1 2\n" for user in range(100, 140))
+    (folder / "test.txt").write_text((folder / "test.txt").read_text() + strangers)
+    words = "only 30 of the 70 users of test (42.9%) are in train"
+    assert words in train(folder, tmp_path / "run", method="mostpop").err
+    assert words in caged("evaluate", tmp_path / "run").err
+
+
 def test_paper_counts_up_to_the_largest_id(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
-    (folder / "train.txt").write_text("".join(f"{user} {user % 5} {user % 7} {user % 11} 30\n" for user in range(12)))
+    (folder / "train.txt").write_text(
+        "".join(f"{user} {user % 5} {user % 7} {user % 11} 30\n" for user in range(12)) + "12 20\n"
+    )
     (folder / "test.txt").write_text("".join(f"{user} 20 21\n" for user in range(12)))
     train(folder, tmp_path / "paper", "--protocol", "paper", method="mostpop")
     assert read(tmp_path / "paper" / "run.json")["dataset"]["items"] == 31

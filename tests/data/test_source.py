@@ -32,7 +32,7 @@ def test_a_log_file_is_named_without_its_suffixes(tmp_path: Path) -> None:
 
 
 def test_the_parts_of_a_folder_share_the_catalogue_of_all(tmp_path: Path) -> None:
-    source = load(str(text_split(tmp_path / "set.1", valid="2 9\n")))
+    source = load(str(text_split(tmp_path / "set.1", valid="2 2 9\n")))
     assert source.name == "set.1"
     assert source.log is None
     assert source.parts is not None
@@ -45,7 +45,7 @@ def test_the_parts_of_a_folder_share_the_catalogue_of_all(tmp_path: Path) -> Non
 
 
 def test_max_id_counts_gaps_and_users_without_items(tmp_path: Path) -> None:
-    source = load(text_split(tmp_path / "set", train="0 5 2\n8\n"), catalogue="max_id")
+    source = load(text_split(tmp_path / "set", train="0 5 2\n1 3\n8\n"), catalogue="max_id")
     assert source.parts is not None
     for part in source.parts.values():
         assert part.user_ids.values.to_pylist() == list(range(9))
@@ -60,21 +60,51 @@ def test_max_id_of_a_single_text_file(tmp_path: Path) -> None:
     assert (log.user_count, log.item_count) == (4, 6)
 
 
-def test_parts_may_be_tables_and_mix_integers_with_text(tmp_path: Path) -> None:
+def test_parts_may_be_tables_of_different_formats(tmp_path: Path) -> None:
     pq.write_table(pa.table({"user_id": [10, 9], "item_id": [1, 2], "source": ["a", "b"]}), tmp_path / "train.parquet")
-    (tmp_path / "test.csv").write_text("user_id,item_id,source\nx,1,c\n")
+    (tmp_path / "test.csv").write_text("user_id,item_id,source\n9,1,c\n")
     parts = load(tmp_path, columns=Columns(keep=("source",))).parts
     assert parts is not None
-    assert parts["train"].user_ids.values.to_pylist() == ["10", "9", "x"]
-    assert parts["train"].user_ids is parts["test"].user_ids
-    assert parts["train"].columns["source"].tolist() == ["a", "b"]
+    assert parts["train"].user_ids.values.to_pylist() == [9, 10]
+    assert parts["train"].user_ids == parts["test"].user_ids
+    assert parts["train"].columns["source"].tolist() == ["b", "a"]
 
 
 def test_one_user_is_too_few_only_over_all_parts(tmp_path: Path) -> None:
-    parts = load(text_split(tmp_path / "fine", train="0 1 2\n", test="1 3\n")).parts
+    parts = load(text_split(tmp_path / "fine", train="0 1 2\n", test="0 3\n1 2\n")).parts
     assert parts is not None
     with pytest.raises(DataError, match="has 1 user"):
-        load(text_split(tmp_path / "one", train="0 1 2\n", test="0 3\n"))
+        load(text_split(tmp_path / "one", train="0 1 2\n", test="0 2 3\n"))
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ("user_id,item_id\n5.0,1\n6.0,2\n", "'user_id' of test holds text .such as '6.0'. where train has integers"),
+        ("user_id,item_id\n5,1.0\n6,2.0\n", "'item_id' of test holds text .such as '2.0'. where train has integers"),
+        ("user_id,item_id\n105,1\n106,2\n", "test has no user in common with train .such as 105 here, 5 there."),
+        ("user_id,item_id\n5,11\n6,12\n", "test has no item in common with train .such as 11 here, 1 there."),
+    ],
+)
+def test_parts_whose_ids_do_not_match_are_refused(tmp_path: Path, test: str, message: str) -> None:
+    (tmp_path / "train.csv").write_text("user_id,item_id\n5,1\n6,2\n7,3\n")
+    (tmp_path / "test.csv").write_text(test)
+    with pytest.raises(DataError, match=message):
+        load(tmp_path)
+
+
+def test_little_in_common_is_a_note_with_the_shares(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("user_id,item_id\n1,1\n2,2\n3,3\n")
+    (tmp_path / "test.csv").write_text("user_id,item_id\n1,2\n5,2\n6,2\n7,3\n8,3\n")
+    (users,) = load(tmp_path).notes
+    assert users.startswith("only 1 of the 5 users of test (20.0%) are in train")
+
+
+def test_an_item_table_of_another_type_is_refused(tmp_path: Path) -> None:
+    folder = text_split(tmp_path / "set")
+    pq.write_table(pa.table({"item_id": ["5", "x"]}), folder / "items.parquet")
+    with pytest.raises(DataError, match="'item_id' of the item table holds text"):
+        load(folder)
 
 
 def test_released_datasets_lie_below_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,6 +184,20 @@ def test_parts_may_bring_their_own_ids(pairs: list[Pair]) -> None:
     assert len(model.recommend("u59", k=3)) == 3
 
 
+def test_train_and_valid_must_name_the_same_users_and_items(
+    pairs: list[Pair], caplog: pytest.LogCaptureFixture
+) -> None:
+    train = interactions(pairs)
+    with pytest.raises(DataError, match="valid has no user in common with train"):
+        caged.LightGCN(**TINY).fit(train, valid=interactions([("stranger", pairs[0][1])]))
+    with pytest.raises(DataError, match="'user_id' of valid holds integers"):
+        caged.LightGCN(**TINY).fit(train, valid=caged.Interactions.from_ids([1], ["x"]))
+    known = ("brand new", pairs[0][1])
+    valid = interactions([(pairs[0][0], "brand new item"), known, ("another", pairs[0][1])])
+    caged.LightGCN(**TINY).fit(train, valid=valid)
+    assert "only 1 of the 3 users of valid (33.3%) are in train" in caplog.text
+
+
 def test_train_and_valid_must_not_overlap(pairs: list[Pair]) -> None:
     with pytest.raises(DataError, match="train and valid share 2 interactions"):
         caged.LightGCN(**TINY).fit(interactions(pairs), valid=interactions(pairs[:2]))

@@ -56,6 +56,8 @@ def evaluate(
         raise ConfigError(unknown("part", part, named))
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
+    for note in data.facts["notes"]:
+        say(f"note: {note}")
     if k is not None:
         spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), "k": k}, "eval"))
     where = resolve_device(device)

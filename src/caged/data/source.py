@@ -16,6 +16,7 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folder_of
 from caged.data.known.layouts import find_file, suffix_decides
+from caged.data.matching import check_kinds, check_overlap
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
@@ -95,7 +96,9 @@ def load(
         )
     whole = next(iter(contents.values()))  # any of them: they share the catalogue
     validate_log(whole, str(path))
-    return Source(name, path, parts=contents) if is_split else Source(name, path, log=whole)
+    if not is_split:
+        return Source(name, path, log=whole)
+    return Source(name, path, parts=contents, notes=check_overlap(contents["train"], contents))
 
 
 def load_dataset(
@@ -229,8 +232,10 @@ def _read_occurring(
     files: Mapping[str, Path], read: Callable[[Path], Interactions], *, item_table: Path | None = None
 ) -> dict[str, Interactions]:
     parts = {part: read(path) for part, path in files.items()}
-    user_ids = IdMap.union(part.user_ids for part in parts.values())
     listed = [_listed_items(item_table)] if item_table is not None and item_table.is_file() else []
+    if "train" in parts:
+        check_kinds(parts["train"], parts, *listed)
+    user_ids = IdMap.union(part.user_ids for part in parts.values())
     item_ids = IdMap.union([*(part.item_ids for part in parts.values()), *listed])
     return {name: part.reindexed(user_ids, item_ids) for name, part in parts.items()}
 

@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from caged.config import build, unknown_key
 from caged.data import IdMap, Interactions, Split, carve_validation
 from caged.data.ids import Array, matched_type
+from caged.data.matching import check_kinds, check_overlap
 from caged.errors import ConfigError, DataError
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.lists import Lists, check_k
@@ -258,10 +259,13 @@ def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict
 
 def _in_one_catalogue(train: Interactions, valid: Interactions) -> tuple[Interactions, Interactions]:
     """Both parts in the rows of all their users and items; what they share would be leakage and is an error."""
+    check_kinds(train, {"valid": valid})
     user_ids = IdMap.union([train.user_ids, valid.user_ids])
     item_ids = IdMap.union([train.item_ids, valid.item_ids])
     train, valid = train.reindexed(user_ids, item_ids), valid.reindexed(user_ids, item_ids)
     Split(train, valid, None, kind="given")  # checks that they are disjoint
+    for note in check_overlap(train, {"valid": valid}):
+        logger.warning(note)
     return train, valid
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.known.datasets import DATASETS
+from caged.data.matching import check_kinds
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, need_column, refuse_repeated
 from caged.data.readers.files import (
@@ -102,7 +103,7 @@ def read_inputs(
         catalogue,
         titles,
     )
-    _check_kinds(inputs)
+    check_kinds(inputs.train, inputs.parts, inputs.catalogue)
     return inputs
 
 
@@ -137,24 +138,6 @@ def _part(source: Log, name: str, how: _Reading) -> Interactions:
     if name not in parts:
         raise DataError(f"what was given as {name} has no {name} part, only {', '.join(parts)}; give the {name} file")
     return parts[name]
-
-
-def _check_kinds(inputs: AuditInputs) -> None:
-    """Integers here and text there never match; better said than counted as unknown."""
-    others: list[tuple[str, str, IdMap, IdMap]] = []
-    for name, part in inputs.parts.items():
-        others.append((name, "user_id", part.user_ids, inputs.train.user_ids))
-        others.append((name, "item_id", part.item_ids, inputs.train.item_ids))
-    if inputs.catalogue is not None:
-        others.append(("the item table", "item_id", inputs.catalogue, inputs.train.item_ids))
-    for name, column, ids, train in others:
-        if len(ids) and len(train) and ids.are_integers != train.are_integers:
-            kinds = ("text", "integers") if train.are_integers else ("integers", "text")
-            raise DataError(
-                f"column '{column}' of {name} holds {kinds[0]} (such as {ids.values[len(ids) - 1].as_py()!r}) where "
-                f"train has {kinds[1]} (such as {train.values[0].as_py()!r}), so nothing would match; write both as "
-                f"the same type"
-            )
 
 
 # ---------------------------------------------------------------- the item table
