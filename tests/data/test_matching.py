@@ -25,15 +25,15 @@ def test_half_in_common_needs_no_note_and_less_does() -> None:
 
 def test_users_and_items_are_each_needed() -> None:
     train = part([0, 1], [0, 1])
-    with pytest.raises(DataError, match="valid has no user in common with train .such as 2 here, 0 there."):
+    with pytest.raises(DataError, match=r"valid has no user in common with train .such as 2 here, 0 there."):
         check_overlap(train, {"valid": part([2, 3], [0, 1])})
-    with pytest.raises(DataError, match="valid has no item in common with train .such as 4 here, 0 there."):
+    with pytest.raises(DataError, match=r"valid has no item in common with train .such as 4 here, 0 there."):
         check_overlap(train, {"valid": part([0, 1], [4, 5])})
 
 
 def test_integers_and_text_never_match() -> None:
     train = part([0, 1], [0, 1])
-    with pytest.raises(DataError, match="'item_id' of test holds text .such as '5.0'. where train has integers"):
+    with pytest.raises(DataError, match=r"'item_id' of test holds text .such as '5.0'. where train has integers"):
         check_kinds(train, {"test": Interactions.from_ids([0], ["5.0"])})
     with pytest.raises(DataError, match="'item_id' of the item table holds text"):
         check_kinds(train, {}, IdMap.of(["a"]))
