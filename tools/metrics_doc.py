@@ -12,11 +12,11 @@ from pathlib import Path
 
 from caged.data.popularity import ITEM_GROUPS, USER_GROUPS
 from caged.evaluation.metrics import METRICS, Metric, OfSums
+from caged.page.definitions import BETTER
 from caged.page.text_table import markdown_table
 from tools.marked import filled, rewrite
 
 HEADER = ("metric", "what it says", "better", "for", "interval", "needs a test")
-BETTER = {"up": "higher", "down": "lower", "zero": "0", "none": "-"}  # by direction
 FORMS = {"everything": (None,), "item groups": ITEM_GROUPS, "user groups": USER_GROUPS}
 
 

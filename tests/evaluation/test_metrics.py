@@ -97,12 +97,26 @@ def test_skipping_users_without_a_list_is_the_mean_over_the_listed():
     """`elsewhere@3` gives recall with u4 left out: 23/48; u4's relevant items also leave the pooled recalls."""
     report = measure(WORLD.lists, WORLD.reference, ks=(3,), missing="skip")
     assert report.users.tolist() == [0, 1, 2, 3, 5]
-    elsewhere = TOY["elsewhere@3"]["recall: Elliot, users without a list skipped"]
-    assert report.metrics["recall@3"] == pytest.approx(elsewhere, abs=TOLERANCE)
+    for name in ("recall: Elliot", "precision: Elliot", "ndcg: Elliot nDCGRendle2020"):
+        elsewhere = TOY["elsewhere@3"][f"{name}, users without a list skipped"]
+        assert report.metrics[f"{name.partition(':')[0]}@3"] == pytest.approx(elsewhere, abs=TOLERANCE)
     assert report.metrics["pooled_recall@3/popular"] == pytest.approx(1 / 3, abs=TOLERANCE)
     assert report.metrics["pooled_recall@3/niche"] == pytest.approx(5 / 10, abs=TOLERANCE)
     assert report.counts["users_relevant_without_list"] == 1
     assert report.metrics["arp@3"] == REPORT.metrics["arp@3"]
+
+
+def test_lenskit_discounts_ndcg_otherwise():
+    """log2(max(rank, 2)): the first two ranks weigh the same, which is not our NDCG."""
+    discounts = 1 / np.log2(np.maximum(np.arange(1, 4), 2))
+    found = []
+    for user, wanted in TOY["toy"]["test"].items():
+        listed = TOY["toy"]["lists"].get(user, [])[:3]
+        gained = sum(discounts[place] for place, item in enumerate(listed) if item in wanted)
+        found.append(gained / discounts[: len(wanted)].sum())
+    elsewhere = TOY["elsewhere@3"]["ndcg: LensKit, discount log2(max(rank, 2))"]
+    assert np.mean(found) == pytest.approx(elsewhere, abs=TOLERANCE)
+    assert REPORT.metrics["ndcg@3"] != pytest.approx(elsewhere, abs=0.01)
 
 
 # ---------------------------------------------------------------- rows

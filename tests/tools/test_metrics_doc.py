@@ -14,8 +14,9 @@ from caged.evaluation import bias, exposure, ranking
 from caged.evaluation.measure import measure
 from caged.evaluation.metrics import METRICS, metric_keys
 from caged.evaluation.significance import holm, paired_interval, paired_test, welch_test
+from caged.page.definitions import BETTER
 from tests.evaluation.worlds import TOY, toy_world
-from tools.metrics_doc import BETTER, main, updated
+from tools.metrics_doc import main, updated
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 K = 3

@@ -415,8 +415,8 @@ _ROWS = (
         unit="number",
         groups=_WHOLE,
         formula=OfSums(_places_by_bucket, *_DIVERGENCE, reads_mass=True),
-        meaning="How far the places of the lists are from the training interactions, by tenth of the items "
-        "(Kullback-Leibler divergence, bits): 0 is the same spread. It grows in both directions.",
+        meaning="How far the places of the lists are from the training interactions, by tenth of the "
+        "trained items (Kullback-Leibler divergence, bits): 0 is the same spread. It grows in both directions.",
     ),
     Metric(
         name="exposure_rate",

@@ -14,7 +14,8 @@ _GROUPS = {
     "diverse": "Only users in between: neither the fifth with the most nor the fifth with the least popular history.",
     "blockbuster": "Only blockbuster users: the fifth whose history holds the largest share of popular items.",
 }
-_BETTER = {"up": "Higher is better.", "down": "Lower is better.", "zero": "Best at 0.", "none": ""}
+BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "neither"}  # by direction, for a cell
+_SENTENCES = {"up": "Higher is better.", "down": "Lower is better.", "zero": "Best at 0.", "none": ""}
 INTERVAL = "95% interval over the choice of users: where the value lies for other users like these. It says nothing "
 INTERVAL += "about another training run."
 
@@ -26,4 +27,4 @@ def meaning(key: MetricKey) -> str:
     """
     said = [key.metric.meaning.format(k=key.k)]
     said += [_GROUPS[key.group]] if key.group else []
-    return " ".join([*said, _BETTER[key.metric.direction]]).rstrip()
+    return " ".join([*said, _SENTENCES[key.metric.direction]]).rstrip()

@@ -1,4 +1,4 @@
-"""Bars by popularity of the items, cut into ten groups: the chart that several pages share."""
+"""Bars by popularity of the trained items, cut into ten groups: the chart that several pages share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tenths_panel(
             series,
             title=title,
             description=description,
-            x_label=f"tenths of the items, 1 = most {ordered_by}",
+            x_label=f"tenths of the trained items, 1 = most {ordered_by}",
             y_label=y_label,
             category_names=[f"tenth {tenth}" for tenth in TENTHS],
             y_format=percent,

@@ -16,6 +16,7 @@ from caged.errors import CagedError, ConfigError, DataError, RunError
 from caged.evaluation.significance import holm, paired_interval, paired_seed_test, paired_test, welch_test
 from caged.files import json_ready
 from caged.products.compare.comparison import compare, pareto_front
+from caged.products.compare.tables import difference_table
 from tests.products.compare.compared import FINGERPRINTS, USERS, values, write_audit_folder, write_run
 
 TESTED = ["recall@20", "ndcg@20", "recall@20/niche", "arp@20"]
@@ -375,7 +376,32 @@ def test_the_trade_off_is_of_recall_and_niche_recall(two: list[Path]) -> None:
     found = compare(two, metrics=["arp@20"])
     assert found.trade_off is not None
     assert (found.trade_off.x, found.trade_off.y) == ("recall@20", "recall@20/niche")
-    assert found.trade_off.front == ("ips",)
+    assert (found.trade_off.front, found.trade_off.unbeaten) == (("ips",), ("ips",))
+
+
+def test_who_is_beaten_by_chance_only_is_not_surely_beaten(tmp_path: Path) -> None:
+    """Another 40 users would turn the order of two methods that differ by noise: the front has one, both stand."""
+    noise = np.random.default_rng(3).standard_normal(40)
+    near = {key: value + 0.001 + 0.1 * noise for key, value in values(7).items()}
+    near["recall@20"] += 0.02
+    near["recall@20/niche"] += 0.02
+    folders = [
+        write_run(tmp_path / name, name, per_user=of)
+        for name, of in (("lightgcn", values(7)), ("near", near), ("ips", values(7, 0.4)), ("less", values(7, -0.4)))
+    ]
+    found = compare([folders[0], folders[1], folders[3]]).trade_off
+    assert found is not None
+    assert found.front == ("near",)
+    assert found.unbeaten == ("lightgcn", "near")
+    everybody = compare(folders).trade_off
+    assert everybody is not None
+    assert everybody.unbeaten == ("ips",)
+
+
+def test_the_column_better_holds_no_minus_sign(two: list[Path]) -> None:
+    table = difference_table(compare(two, metrics=["arp@20", "recall@20"]))
+    place = table.headers.index("better")
+    assert [row[place] for row in table.rows] == ["neither", "higher"]
 
 
 def test_json_holds_everything(two: list[Path]) -> None:

@@ -56,7 +56,7 @@ def test_sentences_say_what_the_tests_say(found: Comparison, of_seeds: Compariso
 def test_what_was_tested_is_said(found: Comparison, of_seeds: Comparison) -> None:
     assert closing(found)[0].startswith("One run per method: the tests are over users")
     assert closing(of_seeds)[0].startswith("Tested over seeds: Welch's t over runs")
-    assert closing(found)[-1] == "Not beaten in both recall@20 and recall@20/niche: ips."
+    assert closing(found)[-1] == "Not surely beaten in both recall@20 and recall@20/niche: ips."
 
 
 def test_every_table_names_the_protocol(found: Comparison, of_seeds: Comparison) -> None:

@@ -82,9 +82,10 @@ def exposure_figure(audit: AuditResult) -> Figure:
     rows = [[f"tenth {tenth}", *(percent(one.values[place]) for one in series)] for place, tenth in enumerate(TENTHS)]
     wanted = " Orange is what users wanted in the test." if audit.exposure.relevant is not None else ""
     caption = (
-        "Items are sorted by their training interactions and cut into ten equal groups. Grey is the share of the "
-        f"training interactions, blue the share of the list places.{wanted} Blue above grey: the lists give the group "
-        "more attention than it already had. A user's own training items are usually not listed again, which alone "
+        "Items with training interactions are sorted by them and cut into ten equal groups; items without any count in "
+        "the last. Grey is the share of the training interactions, blue the share of the list places."
+        f"{wanted} Blue above grey: the lists give the group more attention than it already had. A user's own "
+        "training items are usually not listed again, which alone "
         "moves some places away from the most popular tenth."
     )
     return Figure([panel], caption, Table(description, columns, rows))

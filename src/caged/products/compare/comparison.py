@@ -44,12 +44,17 @@ NICHE_AXIS = ("recall@{k}/niche", "tail_share@{k}")
 
 @dataclass(frozen=True)
 class TradeOff:
-    """Accuracy against niche items: one point per method, and who is not beaten in both."""
+    """Accuracy against niche items: one point per method, and who is not beaten in both.
+
+    `front` goes by the points alone and is what a plot draws. `unbeaten` are those that no other method beats surely:
+    by more than the interval of the difference leaves open, in both.
+    """
 
     x: MetricKey
     y: MetricKey
     points: Mapping[str, tuple[float, float]]
     front: tuple[str, ...]  # by x, ascending
+    unbeaten: tuple[str, ...]  # by x, ascending; holds the front
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +125,7 @@ def compare(
         methods=tuple(groups),
         differences=tuple(adjusted(found)),
         seed_test=("welch" if one_split else "paired") if over_seeds else None,
-        trade_off=_trade_off(groups, k),
+        trade_off=_trade_off(groups, k, one_split=one_split),
         notes=tuple(notes(groups, found, ks, one_split=one_split)),
         warnings=tuple(warnings(groups[0].name, found, protocol)),
     )
@@ -167,7 +172,7 @@ def _at(k: int, patterns: Sequence[str]) -> list[MetricKey]:
 # -------------------------------------------------------------------- trade-off and JSON
 
 
-def _trade_off(groups: Sequence[Group], k: int) -> TradeOff | None:
+def _trade_off(groups: Sequence[Group], k: int, *, one_split: bool) -> TradeOff | None:
     def defined(patterns: Sequence[str]) -> MetricKey | None:
         return next(
             (key for key in _at(k, patterns) if all(_known(entry, key) for g in groups for entry in g.entries)), None
@@ -177,7 +182,22 @@ def _trade_off(groups: Sequence[Group], k: int) -> TradeOff | None:
     if x is None or y is None:
         return None
     points = {group.name: (group.mean(x), group.mean(y)) for group in groups}
-    return TradeOff(x, y, points, pareto_front(points))
+    front = pareto_front(points)
+    beaten = {
+        group.name
+        for group in groups
+        if group.name not in front and any(_surely_beats(other, group, (x, y), one_split) for other in groups)
+    }
+    unbeaten = sorted(points.keys() - beaten, key=lambda name: points[name])
+    return TradeOff(x, y, points, front, tuple(unbeaten))
+
+
+def _surely_beats(other: Group, group: Group, axes: Sequence[MetricKey], one_split: bool) -> bool:
+    """More in both, and the intervals of the differences agree; where there is none the values decide."""
+    if not all(other.mean(key) > group.mean(key) for key in axes):
+        return False
+    gains = differences(group, [other], axes, one_split=one_split)
+    return all((gain.interval.low if gain.interval else gain.difference) > 0 for gain in gains)
 
 
 def _known(entry: Entry, key: str) -> bool:

@@ -28,7 +28,7 @@ from caged.products.compare.tables import (
 from caged.runs.versions import versions
 
 _TERMS = {
-    "better": "Which way is better; '-' where a metric only describes.",
+    "better": "Which way is better; 'neither' where a metric only describes.",
     "difference": "Method minus baseline, over the users with a value in both.",
     "95% interval": INTERVAL,
     "change": "The difference in percent of the baseline.",
@@ -42,6 +42,7 @@ _TERMS = {
     "verdict": f"What the adjusted p-value supports at {LEVEL}. One run supports 'higher' and 'lower' for these users; "
     "'better' and 'worse' need several seeds.",
 }
+SURELY = "the 95% intervals of both differences to one other method lie beyond zero"
 _DIFFERENCE_HEADERS = ("difference", "95% interval", "change", "users", "verdict")
 
 
@@ -96,8 +97,8 @@ def _change(one: Difference) -> str:
 
 
 def _trade_off_figure(found: TradeOff) -> Figure:
-    on_front = ", ".join(found.front)
-    description = f"{found.y} over {found.x}, one point per method; not beaten in both: {on_front}."
+    on_front, unbeaten = ", ".join(found.front), ", ".join(found.unbeaten)
+    description = f"{found.y} over {found.x}, one point per method; not surely beaten in both: {unbeaten}."
 
     def draw(width: int) -> str:
         return scatter(
@@ -113,13 +114,21 @@ def _trade_off_figure(found: TradeOff) -> Figure:
 
     caption = (
         "Up and to the right is better. The dashed line is the front of what is reached: a method below or left of it "
-        f"is beaten in both by another one, though perhaps by chance. On the front (bold): {on_front}. The axes show "
-        "where the points are and need not begin at zero."
+        f"is beaten in both by another one, though perhaps by chance. On the front (bold): {on_front}. Not "
+        f"surely beaten ({SURELY}): {unbeaten}. The axes show where the points are and need not begin at zero."
     )
     columns = [Column("method", numeric=False), *(Column(key, meaning(key)) for key in (found.x, found.y))]
     columns.append(Column("on the front", numeric=False))
+    columns.append(Column("surely beaten", f"Yes: {SURELY}.", numeric=False))
     rows = [
-        [name, compact(x), compact(y), "yes" if name in found.front else "no"] for name, (x, y) in found.points.items()
+        [
+            name,
+            compact(x),
+            compact(y),
+            "yes" if name in found.front else "no",
+            "no" if name in found.unbeaten else "yes",
+        ]
+        for name, (x, y) in found.points.items()
     ]
     return Figure([Panel(draw)], caption, Table(description, columns, rows))
 

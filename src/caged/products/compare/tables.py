@@ -6,13 +6,12 @@ import math
 
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL
+from caged.page.definitions import BETTER
 from caged.page.numbers import UNDEFINED, compact, p_value, percent_change, signed
 from caged.page.text_table import TextTable, plain_lines
 from caged.products.compare.comparison import Comparison
 from caged.products.compare.differences import Difference
 from caged.products.compare.groups import Group
-
-BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "-"}  # by direction of a metric
 
 
 def comparison_tables(comparison: Comparison) -> list[TextTable]:
@@ -110,7 +109,7 @@ def closing(comparison: Comparison) -> list[str]:
     said = [f"{note[0].upper()}{note[1:]}." for note in comparison.notes]
     if comparison.trade_off is not None:
         found = comparison.trade_off
-        said.append(f"Not beaten in both {found.x} and {found.y}: {', '.join(found.front)}.")
+        said.append(f"Not surely beaten in both {found.x} and {found.y}: {', '.join(found.unbeaten)}.")
     return said
 
 

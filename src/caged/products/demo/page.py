@@ -242,7 +242,8 @@ def _exposure_figure(demo: Demo) -> Figure:
     columns = [Column("tenth of the items", numeric=False), *(Column(one.name) for one in series)]
     rows = [[tenth, *(percent(one.values[index]) for one in series)] for index, tenth in enumerate(TENTHS)]
     caption = (
-        "Items are sorted by their clicks and cut into ten equal groups. Grey: the clicks that the methods learned "
+        "Items with clicks are sorted by them and cut into ten equal groups; items without any count in "
+        "the last. Grey: the clicks that the methods learned "
         "from. A coloured bar above the grey one gives a group even more attention than it already had, one below "
         "gives it less."
     )
