@@ -8,13 +8,13 @@ import pytest
 
 from caged.errors import ConfigError
 from caged.page.charts import Row, row_chart
-from caged.page.html import Column, Figure, Page, Panel, Section, Table, render
+from caged.page.html import ColumnHead, Figure, Page, Panel, Section, Table, render
 from tests.page.pages import check_page
 
 NASTY = "<script>alert('x')</script> & more"
 
 TABLE = Table(
-    "Numbers", [Column("method", numeric=False), Column("recall", "what is found")], [["a", "1"], [NASTY, "2"]]
+    "Numbers", [ColumnHead("method", numeric=False), ColumnHead("recall", "what is found")], [["a", "1"], [NASTY, "2"]]
 )
 
 

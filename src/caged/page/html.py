@@ -36,7 +36,7 @@ class Term(str):
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnHead:
     """The head of a column; `meaning` appears on hover."""
 
     name: str
@@ -49,7 +49,7 @@ class Table:
     """Cells as text; the first of each row names the row."""
 
     caption: str
-    columns: Sequence[Column]
+    columns: Sequence[ColumnHead]
     rows: Sequence[Sequence[str]]
 
 
@@ -93,7 +93,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ShownItem:
     """One item in front of a person: `tag` in words and colour, `wanted` where the person turned out to want it."""
 
     title: str
@@ -108,7 +108,7 @@ class Listing:
     """A few entries under a heading; `more` says what was left out."""
 
     heading: str
-    entries: Sequence[Entry]
+    entries: Sequence[ShownItem]
     ordered: bool = False
     more: str = ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from caged.products.demo.experiment import Demo, Difference, Row
+from caged.products.demo.experiment import Demo, Difference, Judged
 
 MARKET: dict[str, Any] = {
     "parameters": {
@@ -23,9 +23,9 @@ MARKET: dict[str, Any] = {
 }
 
 
-def row(method: str, natural: float, oracle: float, preference: float, first_bucket: float = 0.7) -> Row:
+def row(method: str, natural: float, oracle: float, preference: float, first_bucket: float = 0.7) -> Judged:
     rest = (1 - first_bucket) / 9
-    return Row(
+    return Judged(
         method=method,
         title=f"the method {method}",
         natural={"recall@20": natural, "recall@20/niche": natural / 10, "tail_share@20": 0.1},

@@ -13,7 +13,7 @@ from caged.evaluation.metrics import MetricKey
 from caged.page import charts
 from caged.page.charts import Series
 from caged.page.definitions import meaning
-from caged.page.html import Column, Figure, Panel, Table, Term
+from caged.page.html import ColumnHead, Figure, Panel, Table, Term
 from caged.page.numbers import Format, decimal, percent
 from caged.page.svg import REFERENCE
 from caged.page.tenths import TENTHS, tenths_panel
@@ -78,7 +78,10 @@ def exposure_figure(audit: AuditResult) -> Figure:
         LISTS: f"Share of the first {main_k(audit)} places of all lists that hold items of this tenth.",
         WANTED: "Share of the pairs of the test part that fall on this tenth of the items.",
     }
-    columns = [Column("tenth of the items", numeric=False), *(Column(one.name, meanings[one.name]) for one in series)]
+    columns = [
+        ColumnHead("tenth of the items", numeric=False),
+        *(ColumnHead(one.name, meanings[one.name]) for one in series),
+    ]
     rows = [[f"tenth {tenth}", *(percent(one.values[place]) for one in series)] for place, tenth in enumerate(TENTHS)]
     wanted = " Orange is what users wanted in the test." if audit.exposure.relevant is not None else ""
     caption = (
@@ -133,7 +136,7 @@ def lorenz_figure(audit: AuditResult) -> Figure:
             markers=False,
         )
 
-    columns = [Column("lowest share of the items", numeric=False), *(Column(one.name) for one in series)]
+    columns = [ColumnHead("lowest share of the items", numeric=False), *(ColumnHead(one.name) for one in series)]
     rows = [
         [percent(share), *(percent(one.values[place]) for one in series)]
         for place, share in enumerate(shares)
@@ -159,8 +162,8 @@ def group_figure(audit: AuditResult) -> Figure:
     if has_test(audit):
         panels.append(_rows_panel(audit, recall, f"Recall@{k}", GROUP_NAMES))
         shown += [recall, MetricKey("ndcg", k)]
-    columns = [Column("user group", numeric=False), Column("users", "Users with a value of the first metric.")]
-    columns += [Column(key, meaning(key)) for key in shown]
+    columns = [ColumnHead("user group", numeric=False), ColumnHead("users", "Users with a value of the first metric.")]
+    columns += [ColumnHead(key, meaning(key)) for key in shown]
     rows = [
         [GROUP_NAMES[group], f"{audit.users.get(lift.of(group), 0):,}"]
         + [with_interval(audit, key.of(group)) for key in shown]
@@ -186,8 +189,11 @@ def accuracy_figure(audit: AuditResult) -> Figure:
         _rows_panel(audit, recall, f"Recall@{k}", ITEM_NAMES),
         _rows_panel(audit, ndcg, f"NDCG@{k}", ITEM_NAMES),
     ]
-    columns = [Column("relevant items", numeric=False), Column("users", "Users who wanted at least one such item.")]
-    columns += [Column(key, meaning(key)) for key in (recall, ndcg)]
+    columns = [
+        ColumnHead("relevant items", numeric=False),
+        ColumnHead("users", "Users who wanted at least one such item."),
+    ]
+    columns += [ColumnHead(key, meaning(key)) for key in (recall, ndcg)]
     rows = [
         [title, f"{audit.users.get(recall.of(group), 0):,}"]
         + [with_interval(audit, key.of(group)) for key in (recall, ndcg)]
@@ -231,10 +237,10 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
 
     shown = {str(key): key, **{group: key.of(group) for group in ITEM_GROUPS}, str(ndcg): ndcg}
     columns = [
-        Column("test", numeric=False),
-        Column("rests on", "What decides which pairs are in this test.", numeric=False),
-        Column("users", "Users with a relevant item in this test."),
-        *(Column(name, meaning(one)) for name, one in shown.items()),
+        ColumnHead("test", numeric=False),
+        ColumnHead("rests on", "What decides which pairs are in this test.", numeric=False),
+        ColumnHead("users", "Users with a relevant item in this test."),
+        *(ColumnHead(name, meaning(one)) for name, one in shown.items()),
     ]
     rows = [
         [name, test.evidence, f"{test.users.get(key, 0):,}", *(with_interval(test, one) for one in shown.values())]
@@ -272,15 +278,17 @@ def reach_figure(audit: AuditResult) -> Figure:
         narrow_height=300,
     )
     columns = [
-        Column("tenth of the items", numeric=False),
-        Column("items"),
-        Column("reached", f"Items that stand in at least one list of {main_k(audit)}."),
-        Column("not reached", "Items that no list shows."),
+        ColumnHead("tenth of the items", numeric=False),
+        ColumnHead("items"),
+        ColumnHead("reached", f"Items that stand in at least one list of {main_k(audit)}."),
+        ColumnHead("not reached", "Items that no list shows."),
     ]
     counts: list[list[int]] = [[int(a), int(b), int(a - b)] for a, b in zip(items, reached, strict=True)]
     if exposure.relevant is not None:
         missed = np.bincount(exposure.bucket[~shown & (exposure.relevant > 0)], minlength=BUCKETS)
-        columns.append(Column("wanted, not reached", "Items that a user wanted in the test and that no list shows."))
+        columns.append(
+            ColumnHead("wanted, not reached", "Items that a user wanted in the test and that no list shows.")
+        )
         counts = [[*row, int(count)] for row, count in zip(counts, missed, strict=True)]
     rows = [[f"tenth {tenth}", *(f"{count:,}" for count in row)] for tenth, row in zip(TENTHS, counts, strict=True)]
     caption = (

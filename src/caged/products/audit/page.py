@@ -11,12 +11,12 @@ from caged.data.ids import Array
 from caged.evaluation.metrics import MetricKey
 from caged.page.definitions import INTERVAL, NICHE, POPULAR, meaning
 from caged.page.html import (
-    Column,
-    Entry,
+    ColumnHead,
     Listing,
     Page,
     Person,
     Section,
+    ShownItem,
     Table,
     Term,
     Tile,
@@ -185,9 +185,9 @@ def _missed_table(audit: AuditResult, missed: Array) -> Table:
         for row, name in zip(rows, names, strict=True)
     ]
     columns = [
-        Column("item", numeric=False),
-        Column("wanted by", "Users who have this item in the test part."),
-        Column("training users", "Users who have this item in the training part."),
+        ColumnHead("item", numeric=False),
+        ColumnHead("wanted by", "Users who have this item in the test part."),
+        ColumnHead("training users", "Users who have this item in the training part."),
     ]
     return Table("Niche items that most users wanted and no list shows", columns, cells)
 
@@ -224,9 +224,9 @@ def _more(left_out: int) -> str:
     return f"and {left_out:,} more" if left_out > 0 else ""
 
 
-def _entries(items: Sequence[ExampleItem]) -> list[Entry]:
+def _entries(items: Sequence[ExampleItem]) -> list[ShownItem]:
     return [
-        Entry(
+        ShownItem(
             item.title or item.item_id,
             f"{item.degree:,} user{'' if item.degree == 1 else 's'}",
             "popular" if item.popular else "niche",
@@ -246,10 +246,10 @@ def _treatment(audit: AuditResult) -> Section | None:
 
 def _all_numbers(audit: AuditResult) -> Table:
     columns = [
-        Column("metric", numeric=False),
-        Column("value"),
-        Column("95% interval", INTERVAL),
-        Column("users", "Users behind the value."),
+        ColumnHead("metric", numeric=False),
+        ColumnHead("value"),
+        ColumnHead("95% interval", INTERVAL),
+        ColumnHead("users", "Users behind the value."),
     ]
     rows = [
         [

@@ -9,7 +9,7 @@ from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL
 from caged.page import charts
 from caged.page.definitions import INTERVAL, meaning
-from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.page.html import ColumnHead, Figure, Page, Panel, Section, Table, Term, render
 from caged.page.numbers import UNDEFINED, compact, percent_change, signed
 from caged.page.scatter import scatter
 from caged.page.text_table import TextTable
@@ -117,9 +117,9 @@ def _trade_off_figure(found: TradeOff) -> Figure:
         f"is beaten in both by another one, though perhaps by chance. On the front (bold): {on_front}. Not "
         f"surely beaten ({SURELY}): {unbeaten}. The axes show where the points are and need not begin at zero."
     )
-    columns = [Column("method", numeric=False), *(Column(key, meaning(key)) for key in (found.x, found.y))]
-    columns.append(Column("on the front", numeric=False))
-    columns.append(Column("surely beaten", f"Yes: {SURELY}.", numeric=False))
+    columns = [ColumnHead("method", numeric=False), *(ColumnHead(key, meaning(key)) for key in (found.x, found.y))]
+    columns.append(ColumnHead("on the front", numeric=False))
+    columns.append(ColumnHead("surely beaten", f"Yes: {SURELY}.", numeric=False))
     rows = [
         [
             name,
@@ -214,11 +214,11 @@ def _sections(comparison: Comparison) -> list[Section]:
 
 def _values(comparison: Comparison) -> Table:
     """Metrics down, methods across: there are mostly fewer methods than metrics."""
-    columns = [Column("metric", numeric=False), Column("better", _TERMS["better"], numeric=False)]
+    columns = [ColumnHead("metric", numeric=False), ColumnHead("better", _TERMS["better"], numeric=False)]
     columns += [
-        Column(group.name, f"{len(group.entries)} runs: mean and standard deviation")
+        ColumnHead(group.name, f"{len(group.entries)} runs: mean and standard deviation")
         if len(group.entries) > 1
-        else Column(group.name)
+        else ColumnHead(group.name)
         for group in comparison.methods
     ]
     rows: list[list[str | Term]] = [
@@ -257,9 +257,9 @@ def _as_is(table: TextTable) -> Table:
     return Table(f"{table.title[0].upper()}{table.title[1:]}", _columns(table.headers), table.rows)
 
 
-def _columns(headers: Sequence[str]) -> list[Column]:
+def _columns(headers: Sequence[str]) -> list[ColumnHead]:
     words = ("method", "metric", "better")
-    return [Column(name, _TERMS.get(name, ""), numeric=name not in words) for name in headers]
+    return [ColumnHead(name, _TERMS.get(name, ""), numeric=name not in words) for name in headers]
 
 
 def _caption(comparison: Comparison, what: str) -> str:

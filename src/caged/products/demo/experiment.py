@@ -45,7 +45,7 @@ TRAINING = {"learning_rate": 5e-3, "batch_size": 2048, "epochs": 40, "patience":
 
 
 @dataclass(frozen=True)
-class Row:
+class Judged:
     """One method, judged by the shop's habit and by the truth."""
 
     method: str
@@ -71,7 +71,7 @@ class Difference:
 @dataclass(frozen=True)
 class Demo:
     market: dict[str, Any]  # Market.summary()
-    rows: list[Row]
+    rows: list[Judged]
     differences: list[Difference]  # to LightGCN; none where it was not trained
     best_true_preference: float
     training_mass_by_bucket: list[float]
@@ -79,7 +79,7 @@ class Demo:
     explore_clicks: int
     seconds: float
 
-    def row(self, method: str) -> Row:
+    def row(self, method: str) -> Judged:
         return next(row for row in self.rows if row.method == method)
 
     def difference(self, method: str) -> Difference | None:
@@ -139,7 +139,7 @@ def _judge(
     groups: ItemGroups,
     seed: int,
     device: str,
-) -> tuple[Row, Evaluation, Evaluation]:
+) -> tuple[Judged, Evaluation, Evaluation]:
     """The method trained and judged, and the two judgements."""
     begun = time.perf_counter()
     known = set(registered(name).config.__dataclass_fields__)
@@ -157,7 +157,7 @@ def _judge(
     listed = lists.items[:, :K]
     preference = true_preference_at_k(listed, lists.users, market.world)
     exposure = np.bincount(listed[listed >= 0], minlength=train.item_count)
-    row = Row(
+    row = Judged(
         method=name,
         title=registered(name).title,
         natural=natural.report.metrics,

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from caged.page import charts
 from caged.page.charts import Series
-from caged.page.html import Column, Figure, Page, Panel, Section, Table, Term, render
+from caged.page.html import ColumnHead, Figure, Page, Panel, Section, Table, Term, render
 from caged.page.numbers import decimal, number, percent
 from caged.page.svg import REFERENCE
 from caged.page.tenths import TENTHS, tenths_panel
-from caged.products.demo.experiment import BASELINE, TRAINING, WINDOW, Demo, Difference, K, Row
+from caged.products.demo.experiment import BASELINE, TRAINING, WINDOW, Demo, Difference, Judged, K
 from caged.runs.versions import versions
 
 RECALL, NICHE_RECALL, TAIL_SHARE = f"recall@{K}", f"recall@{K}/niche", f"tail_share@{K}"
@@ -110,7 +110,7 @@ def _about_the_truth(demo: Demo) -> str:
     return "; ".join([start, *(_against(row, base) for row in others)]) + "."
 
 
-def _against(row: Row, base: Row) -> str:
+def _against(row: Judged, base: Judged) -> str:
     liked = K * (row.true_preference - base.true_preference)
     if abs(liked) < _NOTEWORTHY_ITEMS:
         truth = f"{method_name(row.method)} changes this little ({K * row.true_preference:.1f})"
@@ -143,7 +143,7 @@ def _with_interval(found: Difference | None) -> str:
     return f"{found.mean:+.4f}{interval}"
 
 
-def _row(demo: Demo, method: str, otherwise: int) -> Row:
+def _row(demo: Demo, method: str, otherwise: int) -> Judged:
     return next((row for row in demo.rows if row.method == method), demo.rows[otherwise])
 
 
@@ -153,14 +153,14 @@ def _row(demo: Demo, method: str, otherwise: int) -> Row:
 def comparison(demo: Demo) -> Table:
     """Every method under both judges; the last line is the best that anybody could do."""
     columns = [
-        Column("method", numeric=False),
-        Column(f"natural recall@{K}", _MEANINGS["natural"]),
-        Column("natural niche", _MEANINGS["niche"]),
-        Column(f"oracle recall@{K}", _MEANINGS["oracle"]),
-        Column(f"against {method_name(BASELINE)}", _MEANINGS["difference"]),
-        Column("oracle niche", _MEANINGS["niche"]),
-        Column(f"true preference@{K}", _MEANINGS["true preference"]),
-        Column(f"tail share@{K}", _MEANINGS["tail share"]),
+        ColumnHead("method", numeric=False),
+        ColumnHead(f"natural recall@{K}", _MEANINGS["natural"]),
+        ColumnHead("natural niche", _MEANINGS["niche"]),
+        ColumnHead(f"oracle recall@{K}", _MEANINGS["oracle"]),
+        ColumnHead(f"against {method_name(BASELINE)}", _MEANINGS["difference"]),
+        ColumnHead("oracle niche", _MEANINGS["niche"]),
+        ColumnHead(f"true preference@{K}", _MEANINGS["true preference"]),
+        ColumnHead(f"tail share@{K}", _MEANINGS["tail share"]),
     ]
     rows = [
         [
@@ -181,7 +181,7 @@ def comparison(demo: Demo) -> Table:
 
 def _on_its_side(table: Table) -> Table:
     """A line per number and a column per method: with four methods it fits into the page."""
-    columns = [Column("number", numeric=False), *(Column(row[0]) for row in table.rows)]
+    columns = [ColumnHead("number", numeric=False), *(ColumnHead(row[0]) for row in table.rows)]
     rows = [
         [Term(column.name, column.meaning), *(row[index] for row in table.rows)]
         for index, column in enumerate(table.columns[1:], start=1)
@@ -216,7 +216,7 @@ def _echo_figure(demo: Demo) -> Figure:
         )
 
     rows = [[name, f"{a:.3f}", f"{b:.3f}"] for name, a, b in zip(names, here, at_random, strict=True)]
-    columns = [Column("rounds", numeric=False), Column("this shop"), Column("showing at random")]
+    columns = [ColumnHead("rounds", numeric=False), ColumnHead("this shop"), ColumnHead("showing at random")]
     caption = (
         f"Each point covers {WINDOW} rounds. At 0 every item is shown equally often, at 1 a single item is shown all "
         "the time. The dashed line is the same shop choosing at random: even chance is not perfectly even, so this "
@@ -239,7 +239,7 @@ def _exposure_figure(demo: Demo) -> Figure:
         y_label="share of the clicks (grey) or list places",
         narrow_height=340,
     )
-    columns = [Column("tenth of the items", numeric=False), *(Column(one.name) for one in series)]
+    columns = [ColumnHead("tenth of the items", numeric=False), *(ColumnHead(one.name) for one in series)]
     rows = [[tenth, *(percent(one.values[index]) for one in series)] for index, tenth in enumerate(TENTHS)]
     caption = (
         "Items with clicks are sorted by them and cut into ten equal groups; items without any count in "
@@ -278,9 +278,9 @@ def _judges_figure(demo: Demo) -> Figure:
     rows = [[_RANDOM, percent(chance), percent(chance)]]
     rows += [[name, percent(a), percent(b)] for name, a, b in zip(names, natural, oracle, strict=True)]
     columns = [
-        Column("method", numeric=False),
-        Column("natural", _MEANINGS["natural"]),
-        Column("oracle", _MEANINGS["oracle"]),
+        ColumnHead("method", numeric=False),
+        ColumnHead("natural", _MEANINGS["natural"]),
+        ColumnHead("oracle", _MEANINGS["oracle"]),
     ]
     caption = (
         f"How much of what was to be found stands among the {K} recommended items. The two scales differ, because "
