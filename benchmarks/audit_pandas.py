@@ -102,12 +102,10 @@ class PandasAudit:
         hits = self.top[self.top["hit"]].copy()
         hits["gain"] = 1 / np.log2(hits["rank"] + 1)
         hits["precision"] = (hits.groupby("user_id").cumcount() + 1) / hits["rank"]
-        deep = self.lists[self.lists["hit"]]
         for group in ("all", "popular", "niche"):
             suffix = "" if group == "all" else f"/{group}"
             relevant = self.relevant[group][self.relevant[group] > 0]
             mine = hits if group == "all" else hits[hits["popular"] == (group == "popular")]
-            found_deep = deep if group == "all" else deep[deep["popular"] == (group == "popular")]
             per_user = mine.groupby("user_id").agg(
                 hits=("rank", "count"), gain=("gain", "sum"), first=("rank", "min"), precision=("precision", "sum")
             )
@@ -116,8 +114,6 @@ class PandasAudit:
             gain = per_user["gain"].fillna(0)
             self.mean(f"recall{suffix}", found / relevant, by_group=group == "all")
             self.mean(f"ndcg{suffix}", gain / ideal[np.minimum(relevant, k)], by_group=group == "all")
-            in_list = found_deep.groupby("user_id").size().reindex(relevant.index, fill_value=0)
-            self.mean(f"ndcg_hits100{suffix}", gain / ideal[np.minimum(np.maximum(in_list, 1), k)])
             if group == "all":
                 self.mean("precision", found / k)
                 self.mean("hit", (found > 0).astype(float))

@@ -14,7 +14,7 @@ from caged.data import (
 )
 from caged.data.source import Source
 from caged.errors import ConfigError, DataError
-from caged.runs.protocols import HONEST, PAPER, check_split_options, split_source
+from caged.runs.protocols import HONEST, PAPER, Protocol, check_split_options, split_source
 from tests.data.splits.logs import marked_log
 
 
@@ -39,3 +39,11 @@ def test_a_split_that_is_there_is_not_split_again() -> None:
         check_split_options(PAPER, "time", None)
     with pytest.raises(ConfigError, match=r"data.validate_on is 'source=explore', but protocol 'paper'"):
         check_split_options(PAPER, "random", "source=explore")
+
+
+def test_what_reads_100_places_is_reported_for_paper_lists_of_100_only() -> None:
+    def published(protocol: Protocol, list_length: int) -> list[str]:
+        return [key for key in protocol.metrics((20,), list_length) if key.metric.published]
+
+    assert published(PAPER, 100) == ["ndcg_hits100@20", "ndcg_hits100@20/popular", "ndcg_hits100@20/niche"]
+    assert published(PAPER, 99) == published(HONEST, 100) == []

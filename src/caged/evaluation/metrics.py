@@ -477,6 +477,15 @@ def metric_keys(ks: Iterable[int]) -> list[MetricKey]:
     ]
 
 
+def reported_keys(ks: Iterable[int]) -> list[MetricKey]:
+    """The same without what exists only to compare with published tables.
+
+    >>> len(reported_keys([20]))
+    48
+    """
+    return [key for key in metric_keys(ks) if not key.metric.published]
+
+
 def list_width(keys: Sequence[MetricKey]) -> int:
     """How many places of the lists the keys need."""
     return max((key.metric.depth or key.k for key in keys), default=0)

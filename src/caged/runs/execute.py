@@ -164,7 +164,7 @@ def evaluate_part(
         relevant=relevant,
         ks=spec.eval.k,
         list_length=spec.eval.list_length,
-        metrics=protocol_named(spec.protocol).metrics(spec.eval.k),
+        metrics=protocol_named(spec.protocol).metrics(spec.eval.k, spec.eval.list_length),
         device=device,
     )
 

@@ -69,6 +69,7 @@ def test_gates_that_cannot_be_judged_are_refused_before_anything_is_measured() -
         ("recall@10<0.1", [20], None, "k = 10, but the audit measures k = 20"),
         ("recall@20 drops 1%", [20], None, "--against DIR"),
         ("gini@20 rises 1%", [20], base(), "audits/old has no gini@20"),
+        ("ndcg_hits100@20 < 1", [20], None, "an audit does not measure it"),
     ):
         with pytest.raises(ConfigError, match=words):
             check_gates([parse_gate(text)], ks, against)

@@ -112,6 +112,11 @@ def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -
             raise ConfigError(
                 f"gate '{gate.text}' is about k = {k}, but the audit measures k = {measured}; add it to -k"
             )
+        if gate.key.metric.published:
+            raise ConfigError(
+                f"gate '{gate.text}' cannot be judged: {gate.key.name} is only for lists under the protocol 'paper', and "
+                f"an audit does not measure it; use another metric"
+            )
         if not gate.is_relative:
             continue
         if base is None:

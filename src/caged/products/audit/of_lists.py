@@ -17,7 +17,7 @@ from caged.evaluation.foreign.scan import Recommendations, Scan, scan
 from caged.evaluation.intervals import intervals
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.measure import Missing, Report, measure
-from caged.evaluation.metrics import LISTED_UNSEEN, MetricKey, list_width, metric_keys
+from caged.evaluation.metrics import LISTED_UNSEEN, MetricKey, list_width, reported_keys
 from caged.evaluation.outcome import Evaluation, Measured
 from caged.evaluation.parallel import meanwhile
 from caged.evaluation.reference import Reference
@@ -66,7 +66,7 @@ def audit_lists(
     frames, `min_rating` leaves out interactions of the logs that were rated lower.
     """
     evidence = checked(evidence)
-    keys = metric_keys(_distinct(ks))
+    keys = reported_keys(_distinct(ks))
     inputs = read_inputs(
         train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
     )

@@ -29,6 +29,7 @@ from caged.data.seen import Seen
 from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
+from caged.evaluation.metrics import reported_keys
 from caged.evaluation.significance import paired_interval
 from caged.models import registered
 from caged.products.audit import AuditResult, audit_evaluation
@@ -150,7 +151,14 @@ def _judge(
     scorer = model.artefact.method.scorer()
     where = resolve_device(device)
     natural, oracle = (
-        evaluate(scorer, train=train, valid=valid, relevant=market.interactions(part), ks=(K,), device=where)
+        evaluate(
+            scorer,
+            train=train,
+            valid=valid,
+            relevant=market.interactions(part),
+            metrics=reported_keys((K,)),
+            device=where,
+        )
         for part in ("test_natural", "test_oracle")
     )
     lists = oracle.lists
