@@ -356,3 +356,29 @@ def test_a_run_goes_on_without_the_template_engine(
     assert "note: report.html is left out, because jinja2 is not installed" in outcome.err
     assert not (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "run" / "metrics.json").exists()
+
+
+# ---------------------------------------------------------------- gates on input that is wrong
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+@pytest.mark.parametrize("gate", [f"recall@{K} < 0", f"gini@{K} < 0"])
+def test_no_gate_passes_on_lists_whose_items_train_does_not_know(
+    parts: Path, tmp_path: Path, share: float, gate: str
+) -> None:
+    rows = rows_of(parts / "recs.csv")
+    known = int(share * len(rows))
+    foreign = [row if n < known else (row[0], f"x{row[1]}", row[2]) for n, row in enumerate(rows)]
+    recs = _write_lists(tmp_path / "foreign.csv", foreign)
+    assert audit(parts, recs=recs).code == 0  # the notes say it
+    outcome = audit(parts, "--fail-if", gate, "-o", tmp_path / "kept", recs=recs)
+    assert outcome.code == 2
+    assert "nothing was measured that a gate could judge" in outcome.err
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_base_alone_asks_for_input_that_can_be_compared(parts: Path, tmp_path: Path) -> None:
+    audit(parts, "-o", tmp_path / "base")
+    recs = _write_lists(tmp_path / "foreign.csv", [(u, f"x{i}", r) for u, i, r in rows_of(parts / "recs.csv")])
+    assert audit(parts, "--against", tmp_path / "base", recs=recs).code == 2
+    assert audit(parts, "--against", tmp_path / "base").code == 0

@@ -25,6 +25,7 @@ from caged.products.audit import (
     check_gates,
     judge,
     parse_gate,
+    refuse_problems,
     save_audit,
     summary_rows,
     summary_title,
@@ -121,6 +122,8 @@ def audit(
         columns=columns,
         min_rating=min_rating,
     )
+    if gates or base is not None:
+        refuse_problems(result)
     if base is not None:
         base.check_comparable(result.fingerprints)
     verdicts = judge(gates, result.metrics, base)

@@ -60,7 +60,8 @@ def test_stored_places_below_k_change_no_value():
     """`ndcg_hits100` would: it is only for the lists of 100 that the protocol `paper` makes."""
     generator = np.random.default_rng(3)
     items = {user: generator.permutation(40)[:30].tolist() for user in range(8)}
-    test = pd.DataFrame([(u, i) for u in items for i in (40, items[u][0], items[u][25])], columns=["user_id", "item_id"])
+    wanted = [(u, i) for u in items for i in (40, items[u][0], items[u][25])]
+    test = pd.DataFrame(wanted, columns=["user_id", "item_id"])
     train = pd.DataFrame([(u, 41 + u % 3) for u in items], columns=["user_id", "item_id"])
     catalogue = pd.DataFrame({"item_id": range(50)})
     long, short = (
@@ -206,7 +207,7 @@ def test_ids_that_never_match_are_suspected():
     recs = lists(world.items)
     result = audit(world, recs=recs.assign(user_id=recs["user_id"] + 100, item_id=recs["item_id"] + 100), ks=(3,))
     assert "None of the listed users occurs in train: do both files use the same user ids?" in result.notes
-    assert "None of the listed items occurs in any log: do all files use the same item ids?" in result.notes
+    assert "None of the listed items occurs in train: do both files use the same item ids?" in result.notes
 
 
 def test_bad_input_is_one_sentence():

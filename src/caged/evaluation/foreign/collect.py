@@ -140,6 +140,7 @@ def _cleaned(block: Entries, users: Array, seen: Seen | None, width: int) -> _Cl
         "lists_with_rank_gaps": block.lists_with_rank_gaps(),
         "duplicate_rows": len(block) - len(distinct),
         "duplicate_ranks": distinct.shared_ranks(),
+        **distinct.score_oddities(),
     }
     if seen is not None:
         unseen = ~seen(users[local], items)

@@ -48,6 +48,29 @@ class Entries:
         """Rows that have the rank of the row before, within a list in order."""
         return 0 if self.rank is None else int(np.count_nonzero(self.same_user & (self._rank_steps == 0)))
 
+    def score_oddities(self) -> dict[str, int]:
+        """What scores of lists in order look wrong: none falls, ranks that contradict them, values without a limit."""
+        if self.score is None or len(self) == 0:
+            return {}
+        opens = np.append(0, np.flatnonzero(~self.same_user) + 1)
+        several = np.diff(np.append(opens, len(self))) > 1
+        before, after = self.score[:-1], self.score[1:]
+        falls, rises = (self._lists_where(self.same_user & moved, opens) for moved in (after < before, after > before))
+        found = {
+            "lists_of_several": several,
+            "lists_with_constant_scores": several & ~falls & ~rises,
+            "lists_rank_against_score": rises,
+            "lists_rank_reversed": rises & ~falls,
+        }
+        counts = {name: int(np.count_nonzero(lists)) for name, lists in found.items()}
+        return {**counts, "rows_with_infinite_scores": int(np.count_nonzero(np.isinf(self.score)))}
+
+    def _lists_where(self, between: Array, opens: Array) -> Array:
+        """Which lists have a pair of neighbours that the mask marks; `opens` are the first rows of the lists."""
+        marked = np.zeros(len(opens), dtype=bool)
+        marked[np.searchsorted(opens, np.flatnonzero(between), side="right") - 1] = True
+        return marked
+
     @cached_property
     def _rank_steps(self) -> Array:
         assert self.rank is not None  # asked for only where there are ranks

@@ -130,6 +130,7 @@ class Scan:
     rows: int = 0
     rows_of_user: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     rows_of_unknown_items: int = 0
+    has_ranks: bool = False
     kept: list[Piece] | None = field(default_factory=list)  # None where there are too many rows to keep them
 
     @property
@@ -158,6 +159,7 @@ def scan(recs: Recommendations, user_ids: IdMap, item_ids: IdMap) -> Scan:
         found.rows_of_user = _added(found.rows_of_user, np.bincount(piece.users))
         found.rows_of_unknown_items += int(np.count_nonzero(piece.items >= len(item_ids)))
         found.rows += len(piece.users)
+        found.has_ranks = piece.rank is not None
         if found.kept is not None:
             found.kept = [*found.kept, piece] if found.rows <= MOST_KEPT else None
     if found.rows == 0:

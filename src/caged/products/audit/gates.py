@@ -16,9 +16,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from caged.errors import ConfigError, suggestion
+from caged.errors import ConfigError, DataError, suggestion
 from caged.evaluation.metrics import METRICS, MetricKey
 from caged.products.audit.folder import read_audit
+from caged.products.audit.result import AuditResult
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -114,8 +115,8 @@ def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -
             )
         if gate.key.metric.published:
             raise ConfigError(
-                f"gate '{gate.text}' cannot be judged: {gate.key.name} is only for lists under the protocol 'paper', and "
-                f"an audit does not measure it; use another metric"
+                f"gate '{gate.text}' cannot be judged: {gate.key.name} is only for lists under the protocol 'paper', "
+                f"and an audit does not measure it; use another metric"
             )
         if not gate.is_relative:
             continue
@@ -127,6 +128,15 @@ def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -
             raise ConfigError(
                 f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too, -k {k}"
             )
+
+
+def refuse_problems(result: AuditResult) -> None:
+    """Numbers of input that is wrong as a whole are about something else: no gate may pass or fail on them."""
+    if result.problems:
+        raise DataError(
+            f"nothing was measured that a gate could judge: {' '.join(result.problems)} Repair the input; without "
+            f"--fail-if and --against the audit shows what was read"
+        )
 
 
 def judge(gates: Sequence[Gate], metrics: Mapping[str, float], base: Base | None = None) -> list[Verdict]:

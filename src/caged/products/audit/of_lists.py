@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import DEFAULT_COLUMNS
-from caged.data.seen import Seen
+from caged.data.seen import Seen, find
 from caged.errors import ConfigError
 from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
@@ -24,7 +26,7 @@ from caged.evaluation.reference import Reference
 from caged.products.audit.evidence import Evidence, checked, said_by_name
 from caged.products.audit.examples import examples_of
 from caged.products.audit.inputs import AuditInputs, Log, read_inputs
-from caged.products.audit.notes import notes_of
+from caged.products.audit.notes import notes_of, problems_of
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser, Exposure
 
 __all__ = [
@@ -88,7 +90,8 @@ def audit_lists(
             measured = Measured(report, reference)
             seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
             counted = {**counts, **seen}
-            return _result(about, measured, lists, rests_on, counted, drop_seen=drop_seen, missing=missing)
+            how = _How(drop_seen=drop_seen, missing=missing, has_ranks=scanned.has_ranks)
+            return _result(about, measured, lists, rests_on, counted, how)
 
         result = against(inputs.test, evidence if inputs.test is not None else "none")
         further = {other: against(part, said_by_name(other)) for other, part in inputs.further.items()}
@@ -110,6 +113,7 @@ def _collected(inputs: AuditInputs, scanned: Scan, width: int, drop_seen: bool) 
         "users_unknown": len(scanned.unknown_users),
         "items_unknown": len(scanned.unknown_items),
         "rows_with_unknown_items": scanned.rows_of_unknown_items,
+        "rows_without_training": int(np.count_nonzero(train.item_degrees[lists.items] == 0)),
         "users_without_profile": int((train.user_degrees[lists.users] == 0).sum()),
         "merged_duplicates": sum(part.merged for part in inputs.parts.values()),
     }
@@ -149,21 +153,36 @@ class _About:
     titles: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class _How:
+    """How lists were treated, as far as notes tell of it."""
+
+    drop_seen: bool
+    missing: Missing
+    has_ranks: bool
+
+
+AS_RANKED = _How(drop_seen=False, missing="zero", has_ranks=True)  # lists of our own models
+
+
 def _result(
     about: _About,
     measured: Measured,
     lists: Lists | PackedLists,
     evidence: Evidence,
     counts: Mapping[str, int],
-    *,
-    drop_seen: bool = False,
-    missing: Missing = "zero",
+    how: _How = AS_RANKED,
 ) -> AuditResult:
     report, reference = measured.report, measured.reference
     train, groups = reference.train, reference.item_groups
     ks = tuple(dict.fromkeys(key.k for key in report.keys))
     named = {"train": train, "valid": reference.valid, "test": reference.relevant}
     counted = {**_sizes(reference), **report.counts, **counts}
+    has_test = reference.relevant is not None
+    notes = notes_of(
+        counted, ks, drop_seen=how.drop_seen, missing=how.missing, has_test=has_test, has_ranks=how.has_ranks
+    )
+    problems = problems_of(counted, has_ranks=how.has_ranks)
     return AuditResult(
         name=about.name,
         ks=ks,
@@ -171,7 +190,7 @@ def _result(
         users=report.users_per_metric,
         intervals=intervals(report),
         counts=counted,
-        notes=notes_of(counted, ks, drop_seen=drop_seen, missing=missing, has_test=reference.relevant is not None),
+        notes=(*notes, *problems),
         evidence=evidence,
         exposure=Exposure(
             item_ids=train.item_ids,
@@ -189,6 +208,7 @@ def _result(
         sums=measured.sums if report.sums else None,
         bucket_mass=tuple(int(mass) for mass in groups.bucket_mass),
         titles=about.titles,
+        problems=problems,
     )
 
 
@@ -215,6 +235,26 @@ def _sizes(reference: Reference) -> dict[str, int]:
         "items_trained": int((reference.item_groups.degrees > 0).sum()),
         "items_popular": int(reference.item_groups.popular.sum()),
         "train_interactions": len(reference.train),
-        **({"valid_interactions": len(reference.valid)} if reference.valid is not None else {}),
-        **({"test_interactions": len(reference.relevant)} if reference.relevant is not None else {}),
+        **_sizes_of_valid(reference),
+        **_sizes_of_test(reference),
+    }
+
+
+def _sizes_of_valid(reference: Reference) -> dict[str, int]:
+    if reference.valid is None:
+        return {}
+    overlap = int(np.count_nonzero(find(reference.train.keys, reference.valid.keys) >= 0))
+    return {
+        "valid_interactions": len(reference.valid),
+        **({"valid_pairs_in_train": overlap} if overlap else {}),
+    }
+
+
+def _sizes_of_test(reference: Reference) -> dict[str, int]:
+    if reference.relevant is None:
+        return {}
+    unknown = int(np.count_nonzero(reference.item_groups.degrees[reference.relevant.items] == 0))
+    return {
+        "test_interactions": len(reference.relevant),
+        **({"test_pairs_of_unknown_items": unknown} if unknown else {}),
     }

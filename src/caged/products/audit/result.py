@@ -65,6 +65,7 @@ class AuditResult:
     sums: pa.Table | None = None  # user_id and the numerators and denominators of the pooled keys
     bucket_mass: tuple[int, ...] = ()  # training interactions per popularity bucket
     titles: Mapping[str, str] = field(default_factory=dict)  # of items, by id as text, as far as known
+    problems: tuple[str, ...] = ()  # among the notes: the input is wrong as a whole, so no gate may pass
 
     @property
     def keys(self) -> list[MetricKey]:
