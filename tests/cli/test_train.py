@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import caged as library
-from tests.cli.invoke import caged, contents, refused_without_a_trace, train
+from tests.cli.invoke import caged, contents, refused_without_a_trace, tiny, train
 from tests.conftest import ITEMS, USERS, Pair, write_log
 
 FILES = {
@@ -304,3 +304,33 @@ def test_an_unforeseen_error_is_listed_too(log_csv: Path, tmp_path: Path, monkey
         train(log_csv, tmp_path / "run", "--record", tmp_path / "results")
     record = read(tmp_path / "results" / "log" / "honest" / "lightgcn" / "seed1.json")
     assert (record["status"], record["error"]) == ("failed", "ZeroDivisionError: in file.py")
+
+
+# ---------------------------------------------------------------- resuming
+
+
+def test_resuming_a_finished_run_is_no_failure(log_csv: Path, tmp_path: Path) -> None:
+    """Loops that resume until it works come to an end; nothing is touched."""
+    folder = tmp_path / "run"
+    first = json.loads(train(log_csv, folder, "--json").out)
+    before = contents(folder)
+    outcome = caged("train", "--resume", folder)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err == f"the run in {folder} is finished already; nothing was done\n"
+    again = caged("train", "--resume", folder, "--json")
+    assert again.code == 0
+    assert json.loads(again.out) == first
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("said", ["when it started", "when it was resumed", "never"])
+def test_no_report_survives_a_resume(said: str, log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "run"
+    wish = ["--no-report"]
+    with monkeypatch.context() as stopping:
+        stopping.setattr("caged.cli.progress.StopOnCtrlC.__call__", lambda _: True)
+        arguments = ("train", "--data", log_csv, "--method", "lightgcn", "--out", folder, *tiny("lightgcn"))
+        assert caged(*arguments, *(wish if said == "when it started" else [])).code == 130
+        assert caged("train", "--resume", folder, *(wish if said == "when it was resumed" else [])).code == 130
+    assert caged("train", "--resume", folder).code == 0
+    assert (folder / "report.html").exists() == (said == "never")

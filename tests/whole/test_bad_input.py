@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +24,7 @@ from tests.cli.invoke import (
     refused,
     refused_without_a_trace,
     spawn,
+    tiny,
     train,
     training,
 )
@@ -262,7 +265,7 @@ def test_a_disk_that_fills_up(tmp_path: Path, log_csv: Path, finished_run: Path)
         "training_data.safetensors": case(4000, "a"),
         "state-1.safetensors": case(200_000, "b", *wide, *state),
         "model.safetensors": case(60_000, "c", *wide),
-        "history.jsonl": case(6_000, "d", "--set", "train.epochs=40"),
+        "history.jsonl": case(8_000, "d", "--set", "train.epochs=40"),
         "recommendations.parquet": case(9_500, "e"),
     }
     recs = tmp_path / "recs.parquet"
@@ -347,17 +350,65 @@ def test_a_damaged_run_json(content: str | None, words: tuple[str, ...], run: Pa
 
 
 def test_a_specification_that_is_incomplete(run: Path) -> None:
+    """In a run from before there were checksums."""
     content = json.loads((run / "run.json").read_text())
-    del content["spec"]["config"]["train"]
+    del content["spec"]["config"]["train"], content["checksums"]
     (run / "run.json").write_text(json.dumps({**content, "status": "interrupted"}))
     refused_without_a_trace(run.parent, ["train", "--resume", "run"], "run.json", "incomplete", "'train'")
 
 
-def test_resume_needs_an_unfinished_run(run: Path) -> None:
+def test_resume_needs_a_run(run: Path) -> None:
     (run.parent / "empty").mkdir()
     refused_without_a_trace(run.parent, ["train", "--resume", "empty"], "empty is not a run folder")
     refused_without_a_trace(run.parent, ["train", "--resume", "missing"], "missing is not a run folder")
-    refused_without_a_trace(run.parent, ["train", "--resume", "run"], "run is finished already", "--out")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("spec", {"seed": 2}),
+        ("dataset", {"name": "another"}),
+        ("hardware", {"device": "cuda"}),
+        ("threads", 2),
+        ("save_weights", True),
+    ],
+)
+def test_an_edited_run_json(key: str, value: Any, run: Path) -> None:
+    content = json.loads((run / "run.json").read_text())
+    edited = {**content[key], **value} if isinstance(value, dict) else value
+    (run / "run.json").write_text(json.dumps({**content, key: edited, "status": "interrupted"}))
+    for command in (["train", "--resume", "run"], ["evaluate", "run"], ["compare", "run", "run"]):
+        refused_without_a_trace(run.parent, command, "run.json", f"'{key}'", "was edited", "start a new run")
+
+
+def test_data_that_moved_is_no_edit(run: Path, log_csv: Path) -> None:
+    content = json.loads((run / "run.json").read_text())
+    moved = shutil.copy(log_csv, run.parent / "elsewhere.csv")
+    (run / "run.json").write_text(json.dumps({**content, "data_path": str(moved)}))
+    assert caged("evaluate", run).code == 0
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("left", [None, 1])
+def test_a_history_that_is_not_there(left: int | None, finished: bool, log_csv: Path, tmp_path: Path) -> None:
+    """A checkpoint of epoch n comes with n lines, in the middle of training and between training and testing."""
+    folder, stops = tmp_path / "run", iter([False, True] if not finished else [False, False, False, True])
+    more = ("--set", "train.epochs=3", "--set", "train.checkpoint_seconds=0")
+    with mock.patch("caged.cli.progress.StopOnCtrlC.__call__", side_effect=stops):
+        arguments = ("--data", log_csv, "--method", "lightgcn", "--out", folder, *tiny("lightgcn"), *more)
+        assert caged("train", *arguments).code == 130
+    history = folder / "history.jsonl"
+    whole = history.read_text()
+    assert len(whole.splitlines()) == (3 if finished else 2)
+    if left is None:
+        history.unlink()
+    else:
+        history.write_text("".join(whole.splitlines(keepends=True)[:left]))
+    found = "is missing" if left is None else "has 1 lines"
+    refused(caged("train", "--resume", folder), "history.jsonl", found, f"epoch {3 if finished else 2}", "restore")
+    history.write_text(whole)
+    assert caged("train", "--resume", folder).code == 0
+    assert len(history.read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(

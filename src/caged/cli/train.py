@@ -13,11 +13,11 @@ from caged.cli.metrics_table import print_metrics
 from caged.cli.output import INTERRUPTED, AsJson, Verbose, command_line, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
-from caged.files import write_text
+from caged.files import read_json, write_text
 from caged.page.html import templates_are_there
 from caged.products.audit import audit_html, audit_run
-from caged.runs.execute import RunResult, resume, start, warnings_of
-from caged.runs.folder import RunFolder
+from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
+from caged.runs.folder import METRICS, RunFolder
 from caged.runs.results import ResultPlace
 from caged.runs.spec import resolve
 from caged.training import Interrupted
@@ -120,7 +120,9 @@ def train(
     try:
         with TrainingProgress(spec.eval.monitor, quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
             if resume_ is not None:
-                result = resume(interrupted, result_place=place, observers=(bar,), stop_requested=stop)
+                result = resume(
+                    interrupted, result_place=place, no_report=no_report, observers=(bar,), stop_requested=stop
+                )
             else:
                 command = command_line()
                 result = start(
@@ -129,6 +131,7 @@ def train(
                     command=command,
                     result_place=place,
                     save_weights=save_weights,
+                    no_report=no_report,
                     init=init,
                     observers=(bar,),
                     stop_requested=stop,
@@ -136,7 +139,10 @@ def train(
     except Interrupted:
         say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
         sys.exit(INTERRUPTED)
-    if not no_report:
+    except AlreadyFinished:
+        _report_finished(RunFolder.read(folder), as_json=as_json)
+        return
+    if not result.run.no_report:
         _write_page(result)
     _report(result, as_json=as_json)
 
@@ -179,6 +185,16 @@ def _report(result: RunResult, *, as_json: bool) -> None:
     for name, metrics in result.extra_tests.items():
         print_metrics(metrics, spec.eval.k, f"{title}, {name}")
     say(f"run folder: {folder}")
+
+
+def _report_finished(folder: RunFolder, *, as_json: bool) -> None:
+    """Loops that resume until it works end here: that there is nothing left to do is no failure."""
+    say(f"the run in {folder.path} is finished already; nothing was done")
+    if as_json:
+        measured = read_json(folder.path / METRICS)
+        further = {"extra_tests": measured["extra_tests"]} if "extra_tests" in measured else {}
+        content = {"folder": folder.path, "protocol": measured["protocol"], "metrics": measured["metrics"]}
+        print_json({**content, "run": folder.run.to_json(), **further})
 
 
 def _which_epoch(trained: dict[str, Any]) -> str:

@@ -67,9 +67,13 @@ class State(NamedTuple):
         return State({name: value.detach().clone() for name, value in self.tensors.items()}, dict(self.scalars))
 
     def copy_from(self, other: State) -> None:
-        """Overwrite the tensors, in place, with those of the same name."""
+        """Overwrite the tensors, in place, with those of the same name; nothing is stretched to fit."""
         with torch.no_grad():
             for name, value in self.tensors.items():
+                if name not in other.tensors:
+                    raise ValueError(f"there is no '{name}'")
+                if other.tensors[name].shape != value.shape:
+                    raise ValueError(f"'{name}' is {list(other.tensors[name].shape)}, not {list(value.shape)}")
                 value.copy_(other.tensors[name])
 
 

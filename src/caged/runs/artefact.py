@@ -25,7 +25,7 @@ from caged.graph import BipartiteGraph
 from caged.models import Method, State, registered
 from caged.seeding import Generators
 from caged.training import Checkpoint, TrainConfig, load_checkpoint, save_checkpoint
-from caged.training.checkpoint import load_tensors, save_tensors
+from caged.training.checkpoint import StoredCheckpoint, fitting, load_tensors, save_tensors
 
 DATA_FILE = "training_data.safetensors"
 
@@ -60,9 +60,13 @@ def save_model(
     method: Method[Any],
     progress: dict[str, Any],
     *,
+    training_data: str,
     trained_with: TrainedWith | None = None,
 ) -> None:
-    """Store the trained method; the training states before it are dropped."""
+    """Store the trained method; the training states before it are dropped.
+
+    `training_data` is the checksum of the file that `save_training_data` wrote beside it.
+    """
     state = method.serving_state()
     meta = {
         "finished": True,
@@ -70,12 +74,14 @@ def save_model(
         "config": to_dict(method.config),
         "scalars": state.scalars,
         "progress": progress,
+        "training_data": training_data,
         **({"seed": trained_with.seed, "train": to_dict(trained_with.train)} if trained_with else {}),
     }
     save_checkpoint(folder, "model", Checkpoint(dict(state.tensors), meta))
 
 
-def save_training_data(folder: Path, train: Interactions, valid: Interactions | None) -> None:
+def save_training_data(folder: Path, train: Interactions, valid: Interactions | None) -> str:
+    """Store identifiers and pairs; the checksum of their file."""
     tensors = {
         **_pack_ids("user_ids", train.user_ids),
         **_pack_ids("item_ids", train.item_ids),
@@ -86,7 +92,7 @@ def save_training_data(folder: Path, train: Interactions, valid: Interactions | 
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"cannot create {folder}: {error.strerror}; choose a folder that you may write to") from error
-    save_tensors(folder / DATA_FILE, tensors)
+    return save_tensors(folder / DATA_FILE, tensors)
 
 
 def load_artefact(folder: Path, device: torch.device) -> Artefact:
@@ -99,15 +105,23 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
         raise RunError(
             f"the run in {folder.parent} is not finished; finish it with caged train --resume {folder.parent}"
         )
-    data = load_tensors(folder / DATA_FILE)
-    user_ids, item_ids = _unpack_ids("user_ids", data), _unpack_ids("item_ids", data)
-    train = _unpack_pairs("train", data, user_ids, item_ids)
-    valid = _unpack_pairs("valid", data, user_ids, item_ids) if "valid.items" in data else None
+    data = load_tensors(folder / DATA_FILE, stored.meta.get("training_data"))
+    with fitting(folder / DATA_FILE):
+        user_ids, item_ids = _unpack_ids("user_ids", data), _unpack_ids("item_ids", data)
+        train = _unpack_pairs("train", data, user_ids, item_ids)
+        valid = _unpack_pairs("valid", data, user_ids, item_ids) if "valid.items" in data else None
     known = registered(stored.meta["method"])
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
-    method.load_serving_state(State(stored.tensors(), stored.meta["scalars"]))
+    load_serving(method, stored)
     return Artefact(known.name, method, train, valid, device, _trained_with(stored.meta))
+
+
+def load_serving(method: Method[Any], stored: StoredCheckpoint) -> None:
+    """Give a prepared method the state that it was saved with."""
+    state = State(stored.tensors(), stored.meta["scalars"])
+    with fitting(stored.file):
+        method.load_serving_state(state)
 
 
 def _trained_with(meta: Mapping[str, Any]) -> TrainedWith | None:

@@ -58,6 +58,7 @@ def start(
     command: str = "",
     result_place: ResultPlace | None = None,
     save_weights: bool = False,
+    no_report: bool = False,
     init: Path | None = None,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
@@ -83,26 +84,48 @@ def start(
         # A resumed run may start in another folder; a dataset that was named is found by its name again.
         data_path=str(data.path.resolve()) if data.path == Path(spec.source) else None,
         save_weights=save_weights,
+        no_report=no_report,
         init=initial.described if initial else None,
     )
     _place_result(run, result_place)
-    created = RunFolder.create(folder, run)
-    if initial is not None:
-        initial.save(folder)
-    return _execute(created, data, device, observers, stop_requested)
+    with RunFolder.create(folder, run) as created:
+        if initial is not None:
+            initial.save(folder)
+        return _execute(created, data, device, observers, stop_requested)
+
+
+class AlreadyFinished(RunError):  # noqa: N818 - the command line takes it for a success
+    """There is nothing to resume."""
 
 
 def resume(
     folder: RunFolder,
     *,
     result_place: ResultPlace | None = None,
+    no_report: bool = False,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
 ) -> RunResult:
     """Go on with an interrupted or killed run, from its last checkpoint; its result file is kept up to date."""
+    _refuse_finished(folder)  # also where nothing can be written, not even a lock
+    with folder.locked_again() as current:
+        _refuse_finished(current)
+        current.run.no_report |= no_report
+        return _resume(current, result_place, observers, stop_requested)
+
+
+def _refuse_finished(folder: RunFolder) -> None:
+    if folder.run.status == "finished":
+        raise AlreadyFinished(f"the run in {folder.path} is finished already; start a new one with another --out")
+
+
+def _resume(
+    folder: RunFolder,
+    result_place: ResultPlace | None,
+    observers: tuple[Observer, ...],
+    stop_requested: Callable[[], bool],
+) -> RunResult:
     run = folder.run
-    if run.status == "finished":
-        raise RunError(f"the run in {folder.path} is finished already; start a new one with another --out")
     set_threads(run.threads)  # another number of threads would add in another order
     device = resolve_device(run.hardware["device"])
     data = folder.load_data("the run started; restore it, or start a new run")

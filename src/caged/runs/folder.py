@@ -9,10 +9,13 @@ recommendations.parquet  user_id, item_id, score, rank
 checkpoint/            see `training.checkpoint` and `runs.artefact`
 weights/               only where asked for, see `runs.saved_weights`
 init.safetensors       only with --init, see `runs.initial`
+run.lock               while a process works on the run, see `runs.lock`
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,8 +30,9 @@ import pyarrow.parquet as pq
 
 from caged.data.source import ITEM_TABLE, item_titles
 from caged.errors import CagedError, RunError, memory_error
-from caged.files import make_output_folder, read_json, remove_leftovers, replacing, write_json
+from caged.files import json_ready, make_output_folder, read_json, remove_leftovers, replacing, write_json
 from caged.runs.loading import DatasetFacts, Loaded, load_data
+from caged.runs.lock import locked
 from caged.runs.results import write_result
 from caged.runs.spec import ExperimentSpec
 
@@ -36,7 +40,10 @@ FORMAT = 1  # of run.json
 RUN, METRICS = "run.json", "metrics.json"
 PER_USER, SUMS, RECOMMENDATIONS = "per_user.parquet", "sums.parquet", "recommendations.parquet"
 NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")
-WHERE_PRESENT = ("save_weights", "init", "training", "error", "ended")  # left out of run.json where there is nothing
+# Left out of run.json where there is nothing to say.
+WHERE_PRESENT = ("save_weights", "no_report", "init", "training", "error", "ended", "checksums")
+# What a run is, and stays. Not the place of its data: that may move, and the fingerprints tell whether it is the same.
+FIXED = ("spec", "dataset", "hardware", "threads", "save_weights", "init")
 
 
 def now() -> str:
@@ -60,10 +67,12 @@ class Run:
     data_path: str | None = None  # where a resumed run finds its data; None: by the name of the dataset
     record: str | None = None  # the file below --record that lists this run
     save_weights: bool = False
+    no_report: bool = False  # the page was not wanted
     init: dict[str, Any] | None = None
     training: dict[str, Any] | None = None
     error: str | None = None
     ended: str | None = None
+    checksums: dict[str, str] | None = None  # of what stays as it is; None in runs from before there were any
 
     def to_json(self) -> dict[str, Any]:
         nothing = {key for key in WHERE_PRESENT if getattr(self, key) in (None, False)}
@@ -76,7 +85,19 @@ class Run:
         missing = [key for key in NEEDED if key not in values]
         if missing:
             raise RunError(f"{where} lacks '{missing[0]}'; restore the file, or start a new run")
-        return cls(**{known.name: values[known.name] for known in fields(cls) if known.name in values})
+        run = cls(**{known.name: values[known.name] for known in fields(cls) if known.name in values})
+        for name, checksum in (run.checksums or {}).items():
+            if run.checksums_now().get(name) != checksum:
+                raise RunError(
+                    f"'{name}' in {where} was edited since the run started: it no longer has its checksum; restore the "
+                    f"file, or start a new run with the values that you want"
+                )
+        return run
+
+    def checksums_now(self) -> dict[str, str]:
+        """SHA-256 of each thing that stays as it is, as JSON with sorted keys."""
+        texts = {name: json.dumps(json_ready(getattr(self, name)), sort_keys=True) for name in FIXED}
+        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
     @contextmanager
     def status_kept(self) -> Iterator[None]:
@@ -121,8 +142,20 @@ class RunFolder:
         return cls(path, Run.from_json(read_json(path / RUN), path / RUN))
 
     @classmethod
-    def create(cls, path: Path, run: Run) -> RunFolder:
-        return cls(make_output_folder(path), run)
+    @contextmanager
+    def create(cls, path: Path, run: Run) -> Iterator[RunFolder]:
+        """A new folder, locked until the work in it is done."""
+        with locked(make_output_folder(path)):
+            if cls.is_one(path):
+                raise RunError(f"another process wrote a run to {path} at this moment; choose another --out")
+            run.checksums = run.checksums_now()
+            yield cls(path, run)
+
+    @contextmanager
+    def locked_again(self) -> Iterator[RunFolder]:
+        """What the folder holds once nobody else works on it, which may be more than when it was read."""
+        with locked(self.path):
+            yield RunFolder.read(self.path)
 
     @staticmethod
     def is_one(path: Path) -> bool:

@@ -17,11 +17,7 @@ class History:
 
     def __init__(self, path: Path, keep: int) -> None:
         self.path = path
-        try:  # as bytes: what lies beyond the checkpoint may be damaged, and is cut off
-            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        except OSError as error:
-            raise RunError(f"cannot read {path}: {error.strerror}; make it readable, or start a new run") from error
-        write_bytes(path, b"".join(lines[:keep]))
+        write_bytes(path, b"".join(epochs_told(path, keep)))
 
     def epoch(self, line: dict[str, Any]) -> None:
         complete = self.path.stat().st_size
@@ -32,3 +28,18 @@ class History:
             with suppress(OSError):
                 os.truncate(self.path, complete)  # no half of a line stays
             raise RunError(f"could not write {self.path}: {error.strerror}; free space, then resume the run") from error
+
+
+def epochs_told(path: Path, count: int) -> list[bytes]:
+    """The lines of the first `count` epochs; an error where there are fewer of them."""
+    try:  # as bytes: what lies beyond the checkpoint may be damaged, and is cut off
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}; make it readable, or start a new run") from error
+    if len(lines) < count:
+        found = f"has {len(lines)} lines" if path.exists() else "is missing"
+        raise RunError(
+            f"{path} {found}, but the checkpoint of this run is of epoch {count}; restore the file, or delete "
+            f"{path.parent / 'checkpoint'} to train from the start"
+        )
+    return lines[:count]

@@ -189,8 +189,9 @@ class Recommender:
         """Write what is needed to recommend into a new folder."""
         fitted = self.artefact
         target = make_output_folder(Path(folder))
-        save_training_data(target, fitted.train, fitted.valid)
-        save_model(target, self.name, fitted.method, {}, trained_with=TrainedWith(self.seed, self.train_config))
+        training_data = save_training_data(target, fitted.train, fitted.valid)
+        trained_with = TrainedWith(self.seed, self.train_config)
+        save_model(target, self.name, fitted.method, {}, training_data=training_data, trained_with=trained_with)
         return target
 
     @classmethod

@@ -24,7 +24,7 @@ from caged.errors import ConfigError, RunError
 from caged.files import make_parent, replacing, write_bytes, write_json
 
 MOST_BYTES = 4 << 20  # a result is a few kilobytes; anything near this is none
-MACHINE_KEYS = ("data_path", "record")  # of run.json: where things lie on this machine
+MACHINE_KEYS = ("data_path", "record", "no_report", "checksums")  # of run.json: about the folder on this machine
 ABSOLUTE_FOLDER = re.compile(r"""(?<![\w.~:/*?\]-])/(?=[^\s/])(?:[^\s/'"]+/)*""")
 
 

@@ -11,10 +11,10 @@ import torch
 from caged.data import Development, Split
 from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph
-from caged.models import Method, State, registered
-from caged.runs.artefact import save_model, save_training_data
+from caged.models import Method, registered
+from caged.runs.artefact import load_serving, save_model, save_training_data
 from caged.runs.folder import RunFolder
-from caged.runs.history import History
+from caged.runs.history import History, epochs_told
 from caged.runs.initial import give_initial
 from caged.runs.protocols import protocol_named, selection_parts
 from caged.runs.saved_weights import FOLDER as WEIGHTS
@@ -43,11 +43,12 @@ def train(
     generators = Generators(spec.seed, device)
     stored = load_checkpoint(folder.checkpoints)
     if stored is not None and stored.finished:  # killed between training and evaluation
+        epochs_told(folder.history, stored.meta["progress"]["epochs"])
         method.prepare(graph, generators)
-        method.load_serving_state(State(stored.tensors(), stored.meta["scalars"]))
+        load_serving(method, stored)
         run.training = _summary(spec, stored.meta["progress"], method)
         return method
-    save_training_data(folder.checkpoints, parts.train, parts.valid)
+    training_data = save_training_data(folder.checkpoints, parts.train, parts.valid)
     history = History(folder.history, stored.epochs if stored else 0)
     watch = WeightsWatch(folder.path / WEIGHTS, method) if run.save_weights else None
     if watch is not None:
@@ -68,7 +69,7 @@ def train(
     progress = _reached(loop.run(), method)
     if watch is not None:
         watch.end()
-    save_model(folder.checkpoints, spec.method, method, progress)
+    save_model(folder.checkpoints, spec.method, method, progress, training_data=training_data)
     run.training = _summary(spec, progress, method)
     run.seconds["train"] = run.seconds.get("train", 0.0) + time.perf_counter() - begun
     return method

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError, TrainingError
@@ -267,6 +268,10 @@ class Loop:
 
     def _resume(self, stored: StoredCheckpoint, stages: tuple[Stage, ...]) -> None:
         tensors = stored.tensors()
+        with files.fitting(stored.file):
+            self._take_over(stored, tensors, stages)
+
+    def _take_over(self, stored: StoredCheckpoint, tensors: dict[str, Tensor], stages: tuple[Stage, ...]) -> None:
         self.progress = _progress_from_json(stored.meta["progress"])
         self.method.load_state(State(files.unprefixed("method", tensors), stored.meta["scalars"]))
         best = files.unprefixed("best", tensors)

@@ -99,7 +99,7 @@ def test_a_state_comes_back_whole_and_in_place():
 def test_what_is_kept_for_serving_holds_no_estimator_and_gives_the_same_scores(tmp_path):
     method = prepared(GRAPH, eps=0.3)
     update(method, 2)
-    save_model(tmp_path, "caged", method, {})
+    save_model(tmp_path, "caged", method, {}, training_data="")
     stored = load_checkpoint(tmp_path)
     assert set(stored.tensors()) == {"users", "items", "to_user", "to_item"}
     other = prepared(GRAPH, seed=9, eps=0.3)
