@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
 import caged as library
-from tests.cli.invoke import caged, train
+from tests.cli.invoke import caged, refused, train
 from tests.conftest import Pair, write_log
 
 
@@ -79,3 +81,48 @@ def test_unknown_users_where_ids_are_integers(pairs: list[Pair], tmp_path: Path)
     huge = caged(*arguments, "--users", "99999999999999999999")
     assert huge.code == 2
     assert "1 of the users asked for are unknown, e.g. '99999999999999999999'" in huge.error
+
+
+@pytest.fixture(scope="module")
+def odd_names(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a log with ids that hold commas, and what terminals obey."""
+    renamed = {"u00": "O'Neil, Pat", "u01": "u\x1b[2J\x9b31m\x07", "i00": "i\x1b]0;gone\x07", "i01": "\u202egnp.exe"}
+    folder = tmp_path_factory.mktemp("odd")
+    table = {
+        "user_id": [renamed.get(user, user) for user, _ in pairs],
+        "item_id": [renamed.get(item, item) for _, item in pairs],
+    }
+    pq.write_table(pa.table(table), folder / "log.parquet")
+    train(folder / "log.parquet", folder / "run", method="mostpop")
+    return folder / "run"
+
+
+@pytest.mark.parametrize("users", ["O'Neil, Pat", "u02,O'Neil, Pat", "O'Neil, Pat,u02"])
+@pytest.mark.parametrize("unknown", ["error", "skip", "popular"])
+def test_an_id_with_a_comma(users: str, unknown: str, odd_names: Path, tmp_path: Path) -> None:
+    outcome = caged("recommend", odd_names, "--users", users, "--unknown", unknown)
+    refused(outcome, "'O'Neil, Pat' is one id", "--users-file")
+    (tmp_path / "users.txt").write_text("O'Neil, Pat\n")
+    found = rows(caged("recommend", odd_names, "--users-file", tmp_path / "users.txt", "-k", "2", "--json").out)
+    assert [row["user_id"] for row in found] == ["O'Neil, Pat"] * 2
+
+
+def test_no_id_reaches_a_terminal_raw(odd_names: Path) -> None:
+    strange = "u\x1b[2J\x9b31m\x07"
+    commands = [
+        ["recommend", odd_names, "--all-users", "-k", "40"],
+        ["recommend", odd_names, "--all-users", "-k", "40", "--json"],
+        ["recommend", odd_names, "--users", f"{strange},nobody\x1b[2J"],
+        ["recommend", odd_names, "--users", "\udcff"],  # what Python makes of bytes that are no UTF-8
+        ["explain", odd_names, "--user", "u\x1b[2J"],
+        ["train", "--data", "no\x1b[2J.csv", "--method", "mostpop", "-v"],
+        ["train", "--data", "log.csv", "--method", "no\x1b[2J"],
+    ]
+    for command in commands:
+        outcome = caged(*command)
+        text = outcome.out + outcome.err
+        assert outcome.code in (0, 2), outcome
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text), command
+    table = caged("recommend", odd_names, "--all-users", "-k", "40", "--json").out
+    named = {row["user_id"] for row in json.loads(table)} | {row["item_id"] for row in json.loads(table)}
+    assert {strange, "i\x1b]0;gone\x07", "\u202egnp.exe"} <= named  # JSON says the same in other words

@@ -334,3 +334,28 @@ def test_no_report_survives_a_resume(said: str, log_csv: Path, tmp_path: Path, m
         assert caged("train", "--resume", folder, *(wish if said == "when it was resumed" else [])).code == 130
     assert caged("train", "--resume", folder).code == 0
     assert (folder / "report.html").exists() == (said == "never")
+
+
+# ---------------------------------------------------------------- small things that are said
+
+
+@pytest.mark.parametrize("method", ["lightgcn", "mostpop"])
+def test_a_log_with_few_items_trains(method: str, pairs: list[Pair], tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.csv", [(user, item) for user, item in pairs if item < "i12"])
+    outcome = train(log, tmp_path / "run", method=method)
+    assert "note: there are 12 items, so lists are cut at k=6 instead of 20" in outcome.err
+    assert "recall@6" in json.loads((tmp_path / "run" / "metrics.json").read_text())["metrics"]
+    assert caged("evaluate", tmp_path / "run").code == 0
+    refused_without_a_trace(
+        tmp_path, ["train", "--data", "log.csv", "--method", "mostpop", "--set", "eval.k=13"], "k is 13", "1..12"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [((), True), (("--set", "method.r=0.25"), False), (("--set", "method.self_loop=true"), False)],
+)
+def test_a_neutral_default_says_so(values: tuple[str, ...], said: bool, log_csv: Path, tmp_path: Path) -> None:
+    small = ("--set", "train.epochs=1", "--set", "method.embedding_size=4")
+    outcome = train(log_csv, tmp_path / "run", *small, *values, method="adjnorm")
+    assert ("warning: adjnorm at method.r=0.5 is LightGCN; set another r" in outcome.err) == said

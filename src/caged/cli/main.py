@@ -12,7 +12,7 @@ import typer
 
 from caged._version import __version__
 from caged.cli.lazy import Command, lazy_group
-from caged.cli.output import INTERRUPTED, is_verbose, say
+from caged.cli.output import INTERRUPTED, SafeFormatter, is_verbose, say
 from caged.errors import CagedError, memory_error
 
 BAD_INPUT = 2
@@ -77,7 +77,7 @@ def _explain(error: typer.BadParameter) -> None:
 
 def _refuse(error: CagedError) -> NoReturn:
     if is_verbose():
-        traceback.print_exc()
+        say(traceback.format_exc())
     say(f"error: {error}")
     sys.exit(BAD_INPUT)
 
@@ -88,7 +88,9 @@ def main() -> None:
 
 def run(commands: typer.Typer, name: str) -> NoReturn:
     """Run a command line and leave with its exit code; whatever a user can cause is one sentence on stderr."""
-    logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(SafeFormatter("%(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
     try:
         code = commands(prog_name=name, standalone_mode=False)
         sys.stdout.flush()

@@ -18,8 +18,7 @@ PLAIN_SECONDS = 10.0  # between two lines where stderr is no terminal
 class TrainingProgress:
     """Loss, validation metric and time left: a bar on a terminal, a line now and then elsewhere."""
 
-    def __init__(self, monitor: str, *, quiet: bool = False) -> None:
-        self.monitor = monitor
+    def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -52,7 +51,8 @@ class TrainingProgress:
     def _describe(self, line: dict[str, Any]) -> str:
         text = f"{line['stage']} epoch {line['epoch']}/{line['epochs']}  loss {number(line['loss']['total'])}"
         if line["validation"] is not None:
-            text += f"  {self.monitor} {number(line['validation'][self.monitor])}"
+            monitor, value = next(iter(line["validation"].items()))  # the one that decides comes first
+            text += f"  {monitor} {number(value)}"
         if line["best"] is not None:
             text += f" (best {number(line['best'])} at {line['best_epoch']})"
         return text

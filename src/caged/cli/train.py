@@ -118,7 +118,7 @@ def train(
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
     try:
-        with TrainingProgress(spec.eval.monitor, quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
+        with TrainingProgress(quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
             if resume_ is not None:
                 result = resume(
                     interrupted, result_place=place, no_report=no_report, observers=(bar,), stop_requested=stop

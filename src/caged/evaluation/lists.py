@@ -12,6 +12,7 @@ from caged.data.ids import Array
 from caged.errors import ConfigError, DataError
 
 PADDING = -1
+USUAL_K = 20
 
 
 def check_k(k: int, item_count: int) -> None:
@@ -20,6 +21,15 @@ def check_k(k: int, item_count: int) -> None:
         raise ConfigError(
             f"k is {k}; allowed are 1..{item_count}, the number of items in the catalogue: choose another k"
         )
+
+
+def usual_k(item_count: int) -> int:
+    """The cut-off where nobody asked for one. A list of all items finds everything, so small catalogues get half.
+
+    >>> [usual_k(items) for items in (1000, 20, 19, 3)]
+    [20, 20, 9, 1]
+    """
+    return USUAL_K if item_count >= USUAL_K else max(1, item_count // 2)
 
 
 class FlatLists(NamedTuple):

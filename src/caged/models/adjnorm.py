@@ -62,6 +62,11 @@ class AdjNormConfig(LightGCNConfig):
         choices=("layer0", "propagated"),
     )
 
+    def neutral(self) -> str | None:
+        if self.r != 0.5 or self.self_loop or self.l2_on != "layer0":
+            return None
+        return "adjnorm at method.r=0.5 is LightGCN; set another r, such as 0.25 or 1, to change anything"
+
 
 def loop_weights(graph: BipartiteGraph, r: float, dtype: torch.dtype = torch.float32) -> tuple[EdgeWeights, Tables]:
     """(1) of A + I: the weights of the edges, and of the loops as a column per side. Degrees count the loop."""

@@ -173,6 +173,14 @@ class Explainable(Protocol):
 
 
 @runtime_checkable
+class MayBeNeutral(Protocol):
+    """A configuration that knows the values at which its method is LightGCN under another name."""
+
+    def neutral(self) -> str | None:
+        """The sentence that says so, or None."""
+
+
+@runtime_checkable
 class StartsFromTables(Protocol):
     """`caged train --init` puts the tables of a finished LightGCN run in place of the method's first stage."""
 

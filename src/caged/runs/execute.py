@@ -17,7 +17,7 @@ from caged.data import Interactions, Split
 from caged.errors import RunError
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.graph import check_engine
-from caged.models import Method
+from caged.models import MayBeNeutral, Method
 from caged.runs.environment import hardware, resolve_device, set_threads
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
@@ -73,6 +73,7 @@ def start(
     device = resolve_device(spec.device)
     check_engine(spec.train.engine, device)
     data = load_data(spec)
+    spec = data.spec
     initial = load_initial(RunFolder.read(init), spec, data) if init is not None else None
     run = Run(
         command=command,
@@ -218,4 +219,5 @@ def warnings_of(spec: ExperimentSpec) -> list[str]:
     changed = deviations(spec)
     if changed:
         said.append(f"protocol '{spec.protocol}' is changed by: {', '.join(changed)}")
-    return said
+    neutral = spec.config.neutral() if isinstance(spec.config, MayBeNeutral) else None
+    return [*said, neutral] if neutral else said

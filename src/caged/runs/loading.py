@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from caged.data import Interactions, Source, Split, load, validate_log
 from caged.data.filters import k_core
 from caged.errors import DataError
-from caged.evaluation.lists import check_k
+from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.runs.protocols import protocol_named, split_source
 from caged.runs.spec import ExperimentSpec
 
@@ -37,6 +37,7 @@ class Loaded:
     extra_tests: Mapping[str, Interactions]
     facts: DatasetFacts
     path: Path
+    spec: ExperimentSpec  # as it was asked for, its list length within the catalogue
 
 
 def load_data(spec: ExperimentSpec, path: str | None = None) -> Loaded:
@@ -51,9 +52,14 @@ def load_data(spec: ExperimentSpec, path: str | None = None) -> Loaded:
     if spec.data.k_core is not None:
         source = _core_of(source, spec.data.k_core)
     parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
+    facts = _facts(source, parts)
+    if spec.eval.k == (USUAL_K,) and facts["items"] < USUAL_K:
+        k = usual_k(facts["items"])
+        facts["notes"].append(f"there are {facts['items']} items, so lists are cut at k={k} instead of {USUAL_K}")
+        spec = replace(spec, eval=replace(spec.eval, k=(k,)))
     for k in spec.eval.k:
-        check_k(k, parts.train.item_count)
-    return Loaded(parts, source.extra_tests, _facts(source, parts), source.path)
+        check_k(k, facts["items"])
+    return Loaded(parts, source.extra_tests, facts, source.path, spec)
 
 
 def _facts(source: Source, parts: Split) -> DatasetFacts:

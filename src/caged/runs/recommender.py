@@ -23,12 +23,12 @@ from caged.data.ids import Array, matched_type
 from caged.data.matching import check_kinds, check_overlap
 from caged.errors import ConfigError, DataError
 from caged.evaluation.evaluate import make_validator
-from caged.evaluation.lists import Lists, check_k
+from caged.evaluation.lists import USUAL_K, Lists, check_k, usual_k
 from caged.evaluation.tables import recommendations_table
 from caged.evaluation.topk import top_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
-from caged.models import Method, Registered, registered
+from caged.models import MayBeNeutral, Method, Registered, registered
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import resolve_device
 from caged.runs.folder import RunFolder
@@ -91,6 +91,11 @@ class Recommender:
             logger.warning(
                 "no validation part given: 1/8 of the interactions (%d) are held out to choose the epoch", len(valid)
             )
+        if k == USUAL_K and train.item_count < USUAL_K:
+            k = usual_k(train.item_count)
+            logger.warning("there are %d items, so the epoch is chosen by recall@%d", train.item_count, k)
+        if isinstance(self.config, MayBeNeutral) and (neutral := self.config.neutral()):
+            logger.warning(neutral)
         monitor = f"recall@{k}"
         validate = None
         if valid is not None:

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from caged.cli.output import AsJson, Verbose, print_json, say, stderr
+from caged.cli.output import AsJson, Verbose, print_json, print_text, say, stderr
 from caged.data.known import Dataset, data_folder, dataset_named
 from caged.data.known.acquire import Reporter, acquire
 from caged.data.known.download import Patience
@@ -64,7 +64,7 @@ def get(
         print_json({"name": name, "folder": source.path, "was_there": acquired.was_there, "parts": parts})
         return
     sizes = ", ".join(f"{len(pairs):,} {part}" for part, pairs in source.contents.items())
-    typer.echo(f"{name} {'was' if acquired.was_there else 'is'} in {source.path}: {sizes} pairs, the published ones")
+    print_text(f"{name} {'was' if acquired.was_there else 'is'} in {source.path}: {sizes} pairs, the published ones")
 
 
 def _show_terms(dataset: Dataset, *, downloads: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table
+from caged.cli.output import AsJson, Verbose, print_json, print_table, print_text
 from caged.data.describe import describe
 from caged.data.readers.columns import Columns
 from caged.data.source import load
@@ -73,7 +73,7 @@ def _print(described: dict[str, Any]) -> None:
     about = [f"{key}: {described[key]}" for key in ("terms", "citation") if key in described]
     notes = [f"note: {note}" for note in described["notes"]]
     if about or notes:
-        typer.echo("\n" + "\n".join([*about, *notes]))
+        print_text("\n" + "\n".join([*about, *notes]))
 
 
 def _title(described: dict[str, Any]) -> str:
