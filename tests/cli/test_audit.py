@@ -205,7 +205,7 @@ BAD_LISTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "no number": ("user_id,item_id,score\nu00,i05,good\n", ("'good'", "data row 1")),
     "rank below one": ("user_id,item_id,rank\nu00,i05,-3\n", ("rank", "-3")),
     "no order": ("user_id,item_id\nu00,i05\n", ("neither 'score' nor 'rank'",)),
-    "misnamed column": ("user,item_id,rank\nu00,i05,1\n", ("no column 'user_id'", "did you mean 'user'?")),
+    "misnamed column": ("use_id,item_id,rank\nu00,i05,1\n", ("no column 'user_id'", "did you mean 'use_id'?")),
     "empty id": ("user_id,item_id,rank\n,i05,1\n", ("is empty", "data row 1")),
 }
 
@@ -382,3 +382,35 @@ def test_a_base_alone_asks_for_input_that_can_be_compared(parts: Path, tmp_path:
     recs = _write_lists(tmp_path / "foreign.csv", [(u, f"x{i}", r) for u, i, r in rows_of(parts / "recs.csv")])
     assert audit(parts, "--against", tmp_path / "base", recs=recs).code == 2
     assert audit(parts, "--against", tmp_path / "base").code == 0
+
+
+# ---------------------------------------------------------------- lists as they come
+
+
+def test_everything_in_folders_of_part_files_as_spark_writes_it(parts: Path, tmp_path: Path) -> None:
+    entry = pa.struct([("product", pa.string()), ("rating", pa.float32())])
+    lists: dict[str, list[dict[str, object]]] = {}
+    for user, item, rank in rows_of(parts / "recs.csv"):
+        lists.setdefault(user, []).append({"product": item, "rating": 1 / int(rank)})
+    spark = pa.table({"client": list(lists), "recommendations": pa.array(list(lists.values()), pa.list_(entry))})
+    logs = {
+        name: pa.table(dict(zip(("client", "product"), zip(*rows_of(parts / f"{name}.csv"), strict=True), strict=True)))
+        for name in ("train", "test")
+    }
+    for name, table in {"recs": spark, **logs}.items():
+        (tmp_path / name).mkdir()
+        for number, start in enumerate(range(0, table.num_rows, 25)):
+            pq.write_table(table.slice(start, 25), tmp_path / name / f"part-{number:05}.parquet")
+        (tmp_path / name / "_SUCCESS").touch()
+    named = ["--user-column", "client", "--item-column", "product", "-k", str(K), "--json"]
+    found = caged("audit", tmp_path / "recs", "--train", tmp_path / "train", "--test", tmp_path / "test", *named)
+    assert numbers(found)["metrics"] == numbers(audit(parts, "--json"))["metrics"]
+
+
+def test_columns_of_the_lists_are_named_apart_from_those_of_the_logs(parts: Path, tmp_path: Path) -> None:
+    recs = _write_lists(tmp_path / "recs.csv", rows_of(parts / "recs.csv"), "who,what,place")
+    named = ["--list-user-column", "who", "--list-item-column", "what", "--rank-column", "place"]
+    assert numbers(audit(parts, "--json", *named, recs=recs))["metrics"] == numbers(audit(parts, "--json"))["metrics"]
+    outcome = audit(parts, "--list-user-column", "who", "--list-item-column", "what", recs=recs)
+    assert outcome.code == 2
+    assert "--rank-column" in outcome.err

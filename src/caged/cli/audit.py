@@ -20,6 +20,7 @@ from caged.products.audit import (
     Audit,
     AuditResult,
     Base,
+    ListNames,
     Verdict,
     audit_lists,
     check_gates,
@@ -39,7 +40,10 @@ GATE_FAILED = 1
 def audit(
     recs: Annotated[
         str,
-        typer.Argument(metavar="RECS", help="Lists: user_id, item_id and score or rank (.parquet, .csv, .tsv)."),
+        typer.Argument(
+            metavar="RECS",
+            help="Lists: user_id, item_id and score or rank; as any recommender writes them, file or folder.",
+        ),
     ],
     train: Annotated[
         str, typer.Option(help="What the recommender learned from: a log file, or a dataset or folder with its parts.")
@@ -82,6 +86,18 @@ def audit(
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    list_user_column: Annotated[
+        str | None, typer.Option(help="Name of the user column of the lists [default: as in the logs].")
+    ] = None,
+    list_item_column: Annotated[
+        str | None, typer.Option(help="Name of the item column of the lists [default: as in the logs].")
+    ] = None,
+    score_column: Annotated[
+        str | None, typer.Option(help="Name of the score column of the lists [default: score]; alone, no rank is read.")
+    ] = None,
+    rank_column: Annotated[
+        str | None, typer.Option(help="Name of the rank column of the lists [default: rank]; alone, no score is read.")
+    ] = None,
     min_rating: Annotated[float | None, typer.Option(help="Keep logged interactions rated at least this.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -120,6 +136,7 @@ def audit(
         name=name,
         command=command_line(),
         columns=columns,
+        list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
         min_rating=min_rating,
     )
     if gates or base is not None:

@@ -189,8 +189,8 @@ def test_text_ids_and_text_files_that_look_like_integers(tmp_path: Path):
         (frame([(0, "i", 1)], "rank"), "'item_id' holds text .such as 'i'. where train has integers"),
         (frame([(0, 1)]), "has neither 'score' nor 'rank', found: 'user_id', 'item_id'"),
         (
-            pa.table({"user": [0], "item_id": [1], "rank": [1]}),
-            "has no column 'user_id', found: 'user', .*did you mean",
+            pa.table({"users_id": [0], "item_id": [1], "rank": [1]}),
+            r"has no column 'user_id', found: 'users_id', .*--list-user-column.*did you mean",
         ),
         (frame([], "rank").astype("int64"), "holds no recommendations"),
         (
@@ -241,7 +241,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, name, content, sentence):
 def test_no_file_and_a_folder(tmp_path: Path):
     with pytest.raises(DataError, match="does not exist"):
         read(tmp_path / "nothing.parquet")
-    with pytest.raises(DataError, match="is a folder; give the file with the lists"):
+    with pytest.raises(DataError, match="holds no files; give a file, or a folder of part files"):
         read(tmp_path)
 
 

@@ -5,6 +5,8 @@ columns     which columns a log has, and the checks of each
 text        CSV, TSV and LightGCN text
 recbole     RecBole's .inter files
 sparse      matrices of scipy
+arrow_files Feather and JSON lines
+folders     a log in a folder of part files
 canonical   the folder that an import writes
 batches     a log of any size as tables of bounded size
 """

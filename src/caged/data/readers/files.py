@@ -15,6 +15,7 @@ import pyarrow as pa
 from caged.data.filters import k_core, rated_at_least
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
+from caged.data.readers.arrow_files import read_feather, read_json_lines
 from caged.data.readers.canonical import is_canonical, read_canonical
 from caged.data.readers.columns import Column, Columns, ids_of, kept_values, ratings_of, timestamps_of
 from caged.data.readers.recbole import read_inter
@@ -62,6 +63,12 @@ READERS: dict[str, Reader] = {
     ".inter": read_inter,
     ".inter.gz": read_inter,
     ".npz": read_npz,
+    ".feather": read_feather,
+    ".arrow": read_feather,
+    ".jsonl": read_json_lines,
+    ".jsonl.gz": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json_lines,
 }
 
 
@@ -88,7 +95,7 @@ def read_log(
     timestamp_column: str | None = None,
 ) -> Interactions:
     """Read a log of interactions: .csv, .tsv, .txt (LightGCN), .inter (RecBole; these four also with .gz), .parquet,
-    .pq, .npz (scipy.sparse.save_npz), or a folder that `caged data import` wrote.
+    .pq, .feather, .jsonl, .npz (scipy.sparse.save_npz), or a folder that `caged data import` wrote.
 
     Identifiers in text are integers if the whole column is made of canonical integers, else strings; Parquet keeps its
     types. Of several rows of a pair the latest stays. Then pairs rated below `min_rating` are dropped, then, until
@@ -131,11 +138,13 @@ def read_frame(
     return log
 
 
-def read_frame_part(frame: Any, *, columns: Columns, min_rating: float | None = None) -> Interactions:
+def read_frame_part(
+    frame: Any, *, columns: Columns, min_rating: float | None = None, where: str = "the frame"
+) -> Interactions:
     """A frame of a larger whole: like `read_frame`, but a single user or item is fine."""
     table = arrow_table(frame)
-    table = table.select(columns.find(table.column_names, "the frame"))
-    return _interactions(table, columns, min_rating, "the frame")
+    table = table.select(columns.find(table.column_names, where))
+    return _interactions(table, columns, min_rating, where)
 
 
 def validate_log(log: Interactions, where: str = "the log") -> None:

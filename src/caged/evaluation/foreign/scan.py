@@ -1,4 +1,4 @@
-"""Lists that somebody else made: a table of user_id, item_id and score or rank, of any size.
+"""Lists that somebody else made: a table of users, items and what orders them, of any size.
 
 The table is read in pieces of bounded size: `scan` checks every value and finds out which identifiers there are. Large
 tables are read once more when the lists are made (`foreign_lists`).
@@ -6,8 +6,9 @@ tables are read once more when the lists are made (`foreign_lists`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,52 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from caged.data.ids import Array, IdMap, is_text
-from caged.data.readers.batches import TABLE_ROWS, is_text_table, tables_of
-from caged.data.readers.columns import (
-    Column,
-    Columns,
-    ids_of,
-    integers_where_all,
-    listed,
-    need_column,
-    ranks_of,
-    refuse_repeated,
-    scores_of,
-)
-from caged.data.readers.files import arrow_table, reader_for, suffix_of
+from caged.data.readers.batches import TABLE_ROWS
+from caged.data.readers.columns import Column, ids_of, integers_where_all, ranks_of, scores_of
+from caged.data.readers.files import arrow_table
+from caged.data.readers.folders import part_files
 from caged.errors import DataError
+from caged.evaluation.foreign.formats import list_file, title_of
+from caged.evaluation.foreign.list_columns import ListColumns
+from caged.evaluation.foreign.nested import Flat, flattened
 from caged.evaluation.foreign.row_lookup import RowLookup
 from caged.evaluation.parallel import ahead
 
-SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz", ".tsv", ".tsv.gz")
+OF_A_RUN = "recommendations.parquet"  # the lists in the folder of a run
 MOST_KEPT = 1 << 24  # rows that stay in memory between the two readings, 20 bytes each at most
-
-
-@dataclass(frozen=True)
-class ListColumns(Columns):
-    """user_id, item_id and what orders a list: at least one of score and rank."""
-
-    def named_in(self, found: Sequence[str]) -> tuple[str, str]:
-        """The user and the item column: called as in the logs, or by their default names where only these are there."""
-        user, item = (
-            default if name not in found and default in found else name
-            for name, default in ((self.user, Columns.user), (self.item, Columns.item))
-        )
-        return user, item
-
-    def find(self, found: Sequence[str], where: str, *, hint: str = "") -> list[str]:
-        refuse_repeated(found, where)
-        ids = self.named_in(found)
-        for name in ids:
-            fix = "lists need user_id, item_id and score or rank, rename the columns"
-            need_column(name, found, where, fix=fix, hint=hint)
-        ordering = [name for name in ("score", "rank") if name in found]
-        if not ordering:
-            raise DataError(
-                f"{where} has neither 'score' nor 'rank', found: {listed(found)}; nothing says which item comes first, "
-                f"add one of the two columns"
-            )
-        return [*ids, *ordering]
 
 
 COLUMNS = ListColumns()
@@ -75,11 +43,11 @@ class Recommendations:
     untyped: bool  # text that stands for integers where the other side has integers
     tables: Callable[[], Iterator[pa.Table]]
     columns: ListColumns = COLUMNS
+    note: str | None = None  # about how the file was read
 
     @classmethod
-    def of(cls, recs: Any, names: Columns = COLUMNS) -> Recommendations:
-        """From a Parquet, CSV or TSV file, or a frame with the Arrow C stream interface."""
-        columns = ListColumns(user=names.user, item=names.item)
+    def of(cls, recs: Any, columns: ListColumns = COLUMNS) -> Recommendations:
+        """From a file, a folder of part files, or a frame with the Arrow C stream interface."""
         if isinstance(recs, str | Path):
             return cls._from_file(Path(recs), columns)
         table = arrow_table(recs)
@@ -94,18 +62,23 @@ class Recommendations:
     @classmethod
     def _from_file(cls, path: Path, columns: ListColumns) -> Recommendations:
         if path.is_dir():
-            raise DataError(
-                f"{path} is a folder; give the file with the lists, such as recommendations.parquet in a run folder"
-            )
-        reader_for(path)  # the sentence for a file that is absent or of no known kind
-        suffix = suffix_of(path)
-        if suffix not in SUFFIXES:
-            raise DataError(
-                f"{path} cannot hold lists, because {suffix} files have neither score nor rank; give a table as "
-                f"{', '.join(SUFFIXES)}"
-            )
-        name = path.name[: len(path.name) - len(suffix)]
-        return cls(str(path), name, is_text_table(path), lambda: tables_of(path, columns), columns)
+            return cls._from_folder(path, columns)
+        file = list_file(path, columns)
+        return cls(str(path), title_of(path), file.untyped, file.tables, columns, file.note)
+
+    @classmethod
+    def _from_folder(cls, folder: Path, columns: ListColumns) -> Recommendations:
+        if (folder / OF_A_RUN).is_file():
+            raise DataError(f"{folder} is a folder of a run; give the file with the lists, {folder / OF_A_RUN}")
+        files = [list_file(path, columns) for path in part_files(folder)]
+        return cls(
+            str(folder),
+            folder.resolve().name,
+            any(file.untyped for file in files),
+            lambda: chain.from_iterable(file.tables() for file in files),
+            columns,
+            files[0].note,
+        )
 
 
 # ---------------------------------------------------------------- first reading
@@ -131,6 +104,7 @@ class Scan:
     rows_of_user: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     rows_of_unknown_items: int = 0
     has_ranks: bool = False
+    notes: tuple[str, ...] = ()  # how the columns were found
     kept: list[Piece] | None = field(default_factory=list)  # None where there are too many rows to keep them
 
     @property
@@ -148,8 +122,15 @@ class Scan:
     def read(self) -> Iterator[Piece]:
         before = 0
         for table in ahead(self.recs.tables()):
-            yield _piece(self, table, before)
-            before += table.num_rows
+            flat = flattened(table, self.recs.columns, self.recs.where)
+            if before == 0:
+                self._note(flat)
+            yield _piece(self, flat, before)
+            before += len(flat.item)
+
+    def _note(self, flat: Flat) -> None:
+        said = (self.recs.note, self.recs.columns.note(flat.names))
+        self.notes = tuple(sentence for sentence in said if sentence is not None)
 
 
 def scan(recs: Recommendations, user_ids: IdMap, item_ids: IdMap) -> Scan:
@@ -167,18 +148,17 @@ def scan(recs: Recommendations, user_ids: IdMap, item_ids: IdMap) -> Scan:
     return found
 
 
-def _piece(found: Scan, table: pa.Table, rows_before: int) -> Piece:
-    recs = found.recs
+def _piece(found: Scan, flat: Flat, rows_before: int) -> Piece:
+    recs, names = found.recs, flat.names
 
-    def column(name: str) -> Column:
-        return Column(table[name], name, recs.where, rows_before=rows_before)
+    def column(values: pa.ChunkedArray, name: str | None) -> Column:
+        return Column(values, str(name), recs.where, rows_before=None if flat.is_nested else rows_before)
 
-    user, item = recs.columns.named_in(table.column_names)
     return Piece(
-        found.users.codes(_ids_like(column(user), found.users.known, recs.untyped)),
-        found.items.codes(_ids_like(column(item), found.items.known, recs.untyped)),
-        ranks_of(column("rank")) if "rank" in table.column_names else None,
-        scores_of(column("score")) if "score" in table.column_names else None,
+        found.users.codes(_ids_like(column(flat.user, names.user), found.users.known, recs.untyped)),
+        found.items.codes(_ids_like(column(flat.item, names.item), found.items.known, recs.untyped)),
+        None if flat.rank is None else ranks_of(column(flat.rank, names.rank)),
+        None if flat.score is None else scores_of(column(flat.score, names.score)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from caged.products.audit.folder import StoredAudit, read_audit, write_audit
 from caged.products.audit.gates import Base, Gate, Verdict, check_gates, judge, parse_gate, refuse_problems
-from caged.products.audit.of_lists import audit_evaluation, audit_lists
+from caged.products.audit.of_lists import ListNames, audit_evaluation, audit_lists
 from caged.products.audit.of_run import audit_run
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
@@ -15,6 +15,7 @@ __all__ = [
     "AuditResult",
     "Base",
     "Gate",
+    "ListNames",
     "StoredAudit",
     "Verdict",
     "audit",

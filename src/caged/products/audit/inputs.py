@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
-from caged.data.known.datasets import DATASETS
+from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, need_column, refuse_repeated
@@ -25,8 +25,9 @@ from caged.data.readers.files import (
     reader_for,
     suffix_of,
 )
+from caged.data.readers.folders import read_part_files
 from caged.data.readers.text import csv_options, header_hint, header_of, read_text
-from caged.data.source import Source, load
+from caged.data.source import PARTS, Source, load
 from caged.data.splits.kinds import Split
 from caged.errors import DataError
 
@@ -125,12 +126,20 @@ def _parts_of(source: Log, alone: str, how: _Reading) -> dict[str, Interactions]
         path = Path(source)
         if str(source) not in DATASETS and (path.suffix or path.exists()) and (path.is_file() or is_canonical(path)):
             return {alone: read_part(path, columns=how.columns, min_rating=how.min_rating)}
+        if str(source) not in DATASETS and path.is_dir() and _is_one_log(path):
+            return {alone: read_part_files(path, columns=how.columns, min_rating=how.min_rating)}
         if str(source) not in DATASETS and not path.is_dir():
             reader_for(path)  # says that it does not exist, or what is wrong with its name
         source = load(source, columns=how.columns, min_rating=how.min_rating)
     if isinstance(source, Source):
         return {alone: source.log} if source.log is not None else dict(source.parts or {})
     return {alone: read_frame_part(source, columns=how.columns, min_rating=how.min_rating)}
+
+
+def _is_one_log(folder: Path) -> bool:
+    """Whether a folder holds the part files of one log: neither a known dataset nor the parts of a split."""
+    names = {path.name.partition(".")[0] for path in folder.iterdir()}
+    return dataset_in(folder) is None and not names & set(PARTS)
 
 
 def _part(source: Log, name: str, how: _Reading) -> Interactions:

@@ -15,6 +15,7 @@ from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.seen import Seen, find
 from caged.errors import ConfigError
 from caged.evaluation.foreign.collect import collect
+from caged.evaluation.foreign.list_columns import ListColumns
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
 from caged.evaluation.intervals import intervals
 from caged.evaluation.lists import Lists, PackedLists
@@ -42,6 +43,29 @@ __all__ = [
 PER_USER_LIMIT = 200_000  # users whose values are kept one by one; above it only sums
 
 
+@dataclass(frozen=True)
+class ListNames:
+    """What the columns of lists are called, where not as in the logs."""
+
+    user: str | None = None
+    item: str | None = None
+    score: str | None = None
+    rank: str | None = None
+
+    def beside(self, logs: Columns) -> ListColumns:
+        return ListColumns(
+            user=logs.user,
+            item=logs.item,
+            list_user=self.user,
+            list_item=self.item,
+            score=self.score,
+            rank=self.rank,
+        )
+
+
+USUAL = ListNames()
+
+
 def audit_lists(
     recs: Any,
     *,
@@ -57,6 +81,7 @@ def audit_lists(
     name: str | None = None,
     command: str = "",
     columns: Columns = DEFAULT_COLUMNS,
+    list_columns: ListNames = USUAL,
     min_rating: float | None = None,
 ) -> AuditResult:
     """Audit lists that somebody else made.
@@ -65,7 +90,8 @@ def audit_lists(
     and `test` are files, frames, `Interactions`, or a split (its folder, the name of a dataset, a `Split`), whose parts
     are then taken. Odd input is treated as docs/metrics.md says, counted in `counts` and told in `notes`. `missing` is
     what a user with relevant items and no list means: accuracy 0, or `skip`. `columns` names the columns of files and
-    frames, `min_rating` leaves out interactions of the logs that were rated lower.
+    frames, `list_columns` those of lists that are called otherwise; `min_rating` leaves out interactions of the logs
+    that were rated lower.
     """
     evidence = checked(evidence)
     keys = reported_keys(_distinct(ks))
@@ -76,7 +102,7 @@ def audit_lists(
         raise ConfigError(
             f"evidence is '{evidence}', and there is no test that could rest on it; give one, or leave it out"
         )
-    source = Recommendations.of(recs, columns)
+    source = Recommendations.of(recs, list_columns.beside(columns))
     scanned = scan(source, inputs.user_ids, inputs.item_ids)
     inputs = inputs.joined_by(scanned.unknown_users, scanned.unknown_items)
     about = _About(name or source.name, command, None, inputs.titles)
@@ -90,7 +116,7 @@ def audit_lists(
             measured = Measured(report, reference)
             seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
             counted = {**counts, **seen}
-            how = _How(drop_seen=drop_seen, missing=missing, has_ranks=scanned.has_ranks)
+            how = _How(drop_seen=drop_seen, missing=missing, has_ranks=scanned.has_ranks, notes=scanned.notes)
             return _result(about, measured, lists, rests_on, counted, how)
 
         result = against(inputs.test, evidence if inputs.test is not None else "none")
@@ -160,6 +186,7 @@ class _How:
     drop_seen: bool
     missing: Missing
     has_ranks: bool
+    notes: tuple[str, ...] = ()  # about the columns of the lists
 
 
 AS_RANKED = _How(drop_seen=False, missing="zero", has_ranks=True)  # lists of our own models
@@ -190,7 +217,7 @@ def _result(
         users=report.users_per_metric,
         intervals=intervals(report),
         counts=counted,
-        notes=(*notes, *problems),
+        notes=(*how.notes, *notes, *problems),
         evidence=evidence,
         exposure=Exposure(
             item_ids=train.item_ids,

@@ -19,7 +19,7 @@ from caged.page.text_table import plain_lines
 from caged.products.audit.charts import has_test, interval_text
 from caged.products.audit.evidence import Evidence
 from caged.products.audit.folder import write_audit
-from caged.products.audit.of_lists import audit_lists
+from caged.products.audit.of_lists import ListNames, audit_lists
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
 from caged.products.audit.verdict import evidence_text, verdict
@@ -114,6 +114,10 @@ def audit(
     evidence: Evidence = "natural",
     further_tests: Mapping[str, Any] | None = None,
     name: str | None = None,
+    list_user_column: str | None = None,
+    list_item_column: str | None = None,
+    score_column: str | None = None,
+    rank_column: str | None = None,
 ) -> Audit:
     """See the popularity bias of any recommender.
 
@@ -121,7 +125,8 @@ def audit(
     files, frames or `Interactions`; without `test` there is no accuracy. `items` is a table of item_id and perhaps
     title. `k` is one cut-off or several; charts show the first. `missing` says what a user with relevant items and no
     list means (`zero` or `skip`); `drop_seen` removes listed items that the user had in train or valid. `evidence` says
-    what the test rests on (natural, intervened, random or oracle), `further_tests` are other tests by name.
+    what the test rests on (natural, intervened, random or oracle), `further_tests` are other tests by name. The columns
+    of lists may be named; who names a score or a rank reads that one alone.
     """
     ks = (k,) if isinstance(k, int) else tuple(k)
     result = audit_lists(
@@ -136,6 +141,7 @@ def audit(
         evidence=evidence,
         further_tests=further_tests,
         name=name,
+        list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
     )
     return Audit(result)
 
