@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks import growth, large, reference
+from benchmarks.closed_form import closed_form
 from benchmarks.floor import propagation_floor
 from benchmarks.graphs import Log, log_of
 from benchmarks.setting import (
@@ -277,6 +278,10 @@ def _cases() -> Iterator[Case]:
     for shape, width in (("ml-1m", 256), ("tiny", 8)):
         yield Case(f"phases/advdrop/{shape}/k{width}", partial(adversarial_phase, shape, width), rounds=3)
         yield Case(f"phases/galore/{shape}/k{width}", partial(augmentation, shape, width), rounds=3)
+    for method in ("itemknn", "ease"):
+        for shape in ("ml-100k", "ml-latest-small", "ml-1m", "tiny"):
+            if (method, shape) != ("ease", "ml-latest-small"):  # its 9,724 items are a minute of inverting
+                yield Case(f"closed_form/{method}/{shape}", partial(closed_form, method, shape), one_thread=True)
     for millions in (1, 10, 50):
         yield Case(f"growth/{millions}m/k64", partial(growth_epoch, millions), rounds=1)
 

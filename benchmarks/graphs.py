@@ -26,6 +26,8 @@ class Shape(NamedTuple):
 
 SHAPES = {
     "ml-1m": Shape(6_040, 3_706, 797_758, "ml-1m-caged"),
+    "ml-100k": Shape(943, 1_682, 100_000, "ml-100k"),
+    "ml-latest-small": Shape(610, 9_724, 100_836, "ml-latest-small"),
     # The public files of Pinterest lack a third of the users, so it is always generated; its published test part has
     # a fifth of each user's interactions, rounded up, which gives the size of train.
     "pinterest": Shape(55_186, 9_916, 1_149_850),
@@ -45,9 +47,10 @@ def log_of(name: str) -> Log:
         dataset = DATASETS[shape.dataset]
         try:
             if dataset.find(data_folder() / dataset.folder) is not None:
-                parts = load(shape.dataset).parts
-                if parts is not None:
-                    return Log(parts["train"], shape.dataset)
+                source = load(shape.dataset)
+                train = source.log if source.parts is None else source.parts["train"]
+                if train is not None:
+                    return Log(train, shape.dataset)
         except CagedError:  # files that are there and broken are no reason not to measure
             pass
     return Log(generated(shape), "generated")

@@ -13,9 +13,10 @@ import torch
 from benchmarks.cases import Case, cases
 from benchmarks.circumstances import circumstances
 from benchmarks.setting import Prepared, Setting
-from benchmarks.timing import Ceilings, interleaved, threads
+from benchmarks.timing import Ceilings, interleaved
 from caged.errors import ConfigError, suggestion
 from caged.runs.environment import check_threads, resolve_device
+from caged.threads import threads
 
 QUICK_ROUNDS = 2
 Result = dict[str, Any]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -55,17 +54,6 @@ def interleaved(measurements: dict[str, Measurement], rounds: int, *, warm_up: b
             if counted:
                 taken[name].append(value)
     return {name: median(values) for name, values in taken.items()}
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    """`count` torch threads inside, as many as before outside."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,10 @@ PROMISED = {
     "update/ml-1m/k256",
     "phases/advdrop/ml-1m/k256",
     "phases/galore/ml-1m/k256",
+    "closed_form/itemknn/ml-100k",
+    "closed_form/itemknn/ml-latest-small",
+    "closed_form/itemknn/ml-1m",
+    "closed_form/ease/ml-100k",
 }
 
 
@@ -57,13 +61,14 @@ def test_json_is_a_list_with_the_promised_fields(written):
         "validation",
         "update",
         "phases",
+        "closed_form",
     }
     for result in results:
         assert result["ratio"] == pytest.approx(result["reference_s"] / result["ours_s"])
         assert result["ours_s"] > 0
         assert result["threads"] == 1
         assert result["data"] == "generated"
-        assert result["name"].startswith("phases/") or result["fraction_of_ceiling"] > 0
+        assert result["name"].startswith(("phases/", "closed_form/")) or result["fraction_of_ceiling"] > 0
     assert "csr" in results[0]["others"]
 
 

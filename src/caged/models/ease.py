@@ -15,9 +15,9 @@ predict that item. The ridge regression has a closed form:
 
 Deviations. None known. The matrix is positive definite, so P comes from a Cholesky factor instead of a general inverse.
 
-Memory: at most three N x N matrices at a time while fitting (of Gram matrix, factor, inverse and a working copy) in the
-chosen precision, and B in float32, that is 28 N^2 bytes in float64 and 16 N^2 in float32; more than `memory_gib` is an
-error before anything is allocated. Time: about N^3 multiplications, whatever the number of users.
+Memory: at most three N x N matrices at a time while fitting (of Gram matrix, factor, inverse and a working copy, beside
+some columns) in the chosen precision, and B in float32, that is 28 N^2 bytes in float64 and 16 N^2 in float32; more
+than `memory_gib` is an error before anything is allocated. Time: about N^3 multiplications, however many users.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ from caged.graph import BipartiteGraph
 from caged.models.contract import Method, Scorer, Stage, State
 from caged.models.item_item import HistoryScorer, check_memory, training_matrix
 from caged.seeding import Generators
+from caged.threads import threads
 
 PRECISIONS = {"float64": torch.float64, "float32": torch.float32}
 GRAM_BLOCK_CELLS = 2**24  # of the Gram matrix that one sparse product may fill
+THREADS_TO_SOLVE = 4  # from here on solving is faster than LAPACK's inverse on one thread
+SOLVE_COLUMNS = 2048  # of the unit matrix at a time
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,27 @@ def gram_matrix(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
     return gram.to(graph.device)
 
 
+def inverse_of(factor: Tensor) -> Tensor:
+    """(L L^T)^-1, symmetric.
+
+    LAPACK's inverse from a factor (potri) does the least work. On a few threads that have to share their cores its
+    threads wait for each other, up to a hundred times as long as one thread takes; so it gets one. With many threads,
+    solving for blocks of the unit matrix wins, although it multiplies three times as much.
+    """
+    if factor.device.type != "cpu":
+        return torch.cholesky_inverse(factor)
+    if torch.get_num_threads() < THREADS_TO_SOLVE:
+        with threads(1):
+            return torch.cholesky_inverse(factor)
+    inverse = torch.empty_like(factor)
+    for first in range(0, len(factor), SOLVE_COLUMNS):
+        block = slice(first, min(first + SOLVE_COLUMNS, len(factor)))
+        unit = torch.zeros(len(factor), block.stop - block.start, dtype=factor.dtype)
+        unit[block].fill_diagonal_(1.0)
+        inverse[:, block] = torch.cholesky_solve(unit, factor)
+    return inverse
+
+
 def ease_weights(gram: Tensor, ridge: float) -> Tensor:
     """(2); `gram` is overwritten, and freed where nobody else holds it."""
     gram.diagonal().add_(ridge)
@@ -78,7 +102,7 @@ def ease_weights(gram: Tensor, ridge: float) -> Tensor:
             "method.precision=float64 or a larger method.ridge"
         )
     del gram
-    inverse = torch.cholesky_inverse(factor)
+    inverse = inverse_of(factor)
     weights = inverse.div_(-inverse.diagonal().clone())
     weights.diagonal().zero_()
     return weights

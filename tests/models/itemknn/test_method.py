@@ -10,11 +10,11 @@ import torch
 
 from caged.errors import DeviceError
 from caged.graph import BipartiteGraph
-from caged.models import itemknn
 from caged.models.item_item import training_matrix
-from caged.models.itemknn import ItemKNN, ItemKNNConfig, item_blocks, weighted_matrix
+from caged.models.itemknn import ItemKNN, ItemKNNConfig
+from caged.models.itemknn.method import weighted_matrix
 from tests.graph.graphs import CORNERS, graph_of, random_graph
-from tests.models.logs import checkerboard, skewed
+from tests.models.logs import checkerboard
 from tests.models.short_runs import prepared
 
 WEIGHTINGS = ["none", "tfidf", "bm25"]
@@ -95,28 +95,6 @@ def test_no_item_is_its_own_neighbour():
     method = fitted(random_graph(), neighbours=100)
     own = method.neighbours == torch.arange(len(method.neighbours)).unsqueeze(1)
     assert method.similarities[own].abs().sum().item() == 0.0
-
-
-@pytest.mark.parametrize("entries", [1, 17, 60])
-def test_blocks_give_the_same_and_cover_every_item_once(entries, monkeypatch):
-    graph = BipartiteGraph.from_interactions(skewed())
-    whole = fitted(graph, neighbours=5)
-    monkeypatch.setattr(itemknn, "BLOCK_ENTRIES", entries)
-    blocks = list(item_blocks(training_matrix(graph)))
-    assert len(blocks) > 1
-    assert [item for block in blocks for item in range(block.start, block.stop)] == list(range(graph.item_count))
-    blocked = fitted(graph, neighbours=5)
-    assert torch.equal(blocked.neighbours, whole.neighbours)
-    assert torch.equal(blocked.similarities, whole.similarities)
-
-
-def test_blocks_keep_to_their_size(monkeypatch):
-    graph = BipartiteGraph.from_interactions(skewed())
-    matrix = training_matrix(graph)
-    monkeypatch.setattr(itemknn, "BLOCK_ENTRIES", 70)
-    products = matrix.T.tocsr() @ matrix
-    for block in item_blocks(matrix):
-        assert products[block].nnz <= 70 or block.stop - block.start == 1
 
 
 def test_a_checkerboard_is_solved():

@@ -25,13 +25,13 @@ Weightings (1), items as documents and users as terms:
 Deviations. Published code differs in the smoothing of idf (ours is never negative) and in whether (3) uses weighted
 rows; ours uses R. Ties in (3) go to the smaller row number.
 
-Memory: 8 N k bytes for the lists and some 200 MB for one block of similarities; more than `memory_gib` is an error
-before anything is allocated. The similarity matrix itself is never held. Time: sum over users of d_u^2.
+Memory: 8 N k bytes for the lists, twice while fitting, and some 200 MB for blocks of similarities; more than
+`memory_gib` is an error before anything is allocated. The similarity matrix itself is never held (`neighbours`). Time:
+at most that of the sum over users of d_u^2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,14 +41,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from caged.config import option
-from caged.data.ids import Array
 from caged.graph import BipartiteGraph
 from caged.models.contract import Method, Scorer, Stage, State
 from caged.models.item_item import HistoryScorer, check_memory, training_matrix
+from caged.models.itemknn.neighbours import BLOCK_BYTES, Similarities, nearest_items
 from caged.seeding import Generators
-
-BLOCK_ENTRIES = 2**22  # similarities at a time
-BLOCK_BYTES = 48 * BLOCK_ENTRIES  # values, columns, rows, sort keys and the order of them
 
 
 @dataclass(frozen=True)
@@ -95,47 +92,6 @@ def weighted_matrix(matrix: Any, weighting: str, k1: float, b: float) -> Any:
     return weighted
 
 
-def item_blocks(matrix: Any) -> Iterator[slice]:
-    """Runs of items whose rows of the similarity matrix have at most BLOCK_ENTRIES entries together, or of one item."""
-    user_degrees = np.diff(matrix.indptr)
-    reached = np.bincount(matrix.indices, weights=np.repeat(user_degrees, user_degrees), minlength=matrix.shape[1])
-    entries = np.minimum(reached, matrix.shape[1])  # of each row, at most
-    first = 0
-    ends = np.cumsum(entries)
-    while first < len(entries):
-        done = ends[first - 1] if first else 0.0
-        last = max(first + 1, int(np.searchsorted(ends, done + BLOCK_ENTRIES, side="right")))
-        yield slice(first, last)
-        first = last
-
-
-def similarities(by_item: Any, by_user: Any, norms: Array, block: slice, shrinkage: float) -> Any:
-    """(2) for the items of a block against all: CSR (b, N), without the diagonal, columns ascending."""
-    products = (by_item[block] @ by_user).tocsr()
-    products.sort_indices()
-    row = np.repeat(np.arange(block.start, block.stop), np.diff(products.indptr))
-    scale = norms[row] * norms[products.indices] + shrinkage
-    products.data = np.divide(products.data, scale, out=np.zeros_like(scale), where=scale > 0)
-    products.data[row == products.indices] = 0.0
-    products.eliminate_zeros()
-    return products
-
-
-def nearest(values: Any, count: int) -> tuple[Array, Array]:
-    """The `count` largest entries of each CSR row: columns and values (b, count), largest first, padded with 0."""
-    sizes = np.diff(values.indptr)
-    row = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((-values.data, row))  # stable, so equal values keep ascending columns
-    place = np.arange(len(order)) - np.repeat(values.indptr[:-1], sizes)
-    kept = place < count
-    columns = np.zeros((len(sizes), count), dtype=np.int32)
-    best = np.zeros((len(sizes), count), dtype=np.float32)
-    chosen = order[kept]
-    columns[row[kept], place[kept]] = values.indices[chosen]
-    best[row[kept], place[kept]] = values.data[chosen]
-    return columns, best
-
-
 class ItemKNN(Method[ItemKNNConfig]):
     neighbours: Tensor  # (N, k) int32
     similarities: Tensor  # (N, k) float32
@@ -146,7 +102,7 @@ class ItemKNN(Method[ItemKNNConfig]):
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         shape = (graph.item_count, min(self.config.neighbours, graph.item_count))
         check_memory(
-            8 * shape[0] * shape[1] + BLOCK_BYTES,
+            16 * shape[0] * shape[1] + BLOCK_BYTES,
             self.config.memory_gib,
             f"itemknn with {shape[1]} neighbours of {shape[0]} items",
             "use fewer method.neighbours",
@@ -158,13 +114,10 @@ class ItemKNN(Method[ItemKNNConfig]):
     def fit_closed_form(self) -> None:
         matrix = training_matrix(self._graph)
         by_user = weighted_matrix(matrix, self.config.weighting, self.config.bm25_k1, self.config.bm25_b)
-        by_item = by_user.T.tocsr()
-        norms = np.sqrt(np.bincount(by_user.indices, weights=by_user.data**2, minlength=by_user.shape[1]))
-        for block in item_blocks(matrix):
-            near = similarities(by_item, by_user, norms, block, self.config.shrinkage)
-            columns, values = nearest(near, self.neighbours.shape[1])
-            self.neighbours[block].copy_(torch.from_numpy(columns))
-            self.similarities[block].copy_(torch.from_numpy(values))
+        similarities = Similarities(by_user, self.config.shrinkage, unweighted=self.config.weighting == "none")
+        columns, values = nearest_items(similarities, self.neighbours.shape[1])
+        self.neighbours.copy_(torch.from_numpy(columns))
+        self.similarities.copy_(torch.from_numpy(values))
 
     def scorer(self) -> Scorer:
         return HistoryScorer(self._graph, self._scores_of)

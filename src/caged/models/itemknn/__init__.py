@@ -1,0 +1,5 @@
+"""ItemKNN (WWW 2001). Begin with `method`; `neighbours` finds the nearest items of every item."""
+
+from caged.models.itemknn.method import ItemKNN, ItemKNNConfig
+
+__all__ = ["ItemKNN", "ItemKNNConfig"]
