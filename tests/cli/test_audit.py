@@ -414,3 +414,39 @@ def test_columns_of_the_lists_are_named_apart_from_those_of_the_logs(parts: Path
     outcome = audit(parts, "--list-user-column", "who", "--list-item-column", "what", recs=recs)
     assert outcome.code == 2
     assert "--rank-column" in outcome.err
+
+
+# ---------------------------------------------------------------- identifiers as text
+
+
+def test_odd_ids_are_refused_by_line_or_names(parts: Path, tmp_path: Path) -> None:
+    rows = [*rows_of(parts / "recs.csv"), ("NaN", "i1", "1")]
+    recs = _write_lists(tmp_path / "odd.csv", rows)
+    plain = ["audit", str(recs), "--train", str(parts / "train.csv"), "--test", str(parts / "test.csv")]
+    line = len(rows) + 1
+    refused_without_a_trace(
+        tmp_path, plain, "'user_id' is 'NaN'", f"data row {len(rows)}, line {line} of", "--ids text"
+    )
+    named = json.loads(caged(*plain, "--ids", "text", "--json").out)
+    assert named["counts"]["users_unknown"] == 1
+    refused_without_a_trace(tmp_path, [*plain, "--ids", "words"], "unknown way to read ids 'words'")
+
+
+def test_ids_as_text_make_integers_and_text_match(parts: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"user_id": [1, 2, 3], "item_id": [1, 2, 3]}), tmp_path / "train.parquet")
+    (tmp_path / "test.csv").write_text("user_id,item_id\n1,2\nx,3\n")
+    recs = _write_lists(tmp_path / "recs.csv", [("1", "2", "1"), ("2", "3", "1")])
+    plain = ["audit", str(recs), "--train", str(tmp_path / "train.parquet"), "--test", str(tmp_path / "test.csv")]
+    refused_without_a_trace(tmp_path, [*plain, "-k", "1"], "holds text (such as 'x') where train has integers")
+    outcome = caged(*plain, "-k", "1", "--ids", "text", "--json")
+    assert json.loads(outcome.out)["metrics"]["recall@1"] == 0.5
+
+
+def test_times_in_several_units_are_a_note(parts: Path, tmp_path: Path) -> None:
+    log = tmp_path / "train.csv"
+    rows = rows_of(parts / "train.csv")
+    times = [1_700_000_000, 1_700_000_000_000]
+    lines = [f"{row[0]},{row[1]},{times[place % 2]}" for place, row in enumerate(rows)]
+    log.write_text("\n".join(["user_id,item_id,timestamp", *lines]))
+    outcome = caged("audit", parts / "recs.csv", "--train", log, "-k", "5")
+    assert "note: train: column 'timestamp' mixes units" in outcome.err

@@ -245,6 +245,34 @@ def test_little_in_common_is_said_when_training_and_evaluating(released: Path, t
     assert words in caged("evaluate", tmp_path / "run").err
 
 
+def test_ids_as_text_are_recorded_and_used_again(pairs: list[Pair], tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.csv", [("None" if user == "u00" else user, item) for user, item in pairs])
+    arguments = ["train", "--data", str(log), "--method", "mostpop", "--out", str(tmp_path / "run")]
+    refused_without_a_trace(tmp_path, arguments, "'user_id' is 'None', which stands for a missing value", "--ids text")
+    train(log, tmp_path / "run", "--ids", "text", method="mostpop")
+    assert read(tmp_path / "run" / "run.json")["spec"]["config"]["data"]["ids"] == "text"
+    assert caged("evaluate", tmp_path / "run").code == 0
+    assert "None" in caged("recommend", tmp_path / "run", "--users", "None", "-k", "1").out
+
+
+def test_times_in_several_units_are_said_and_recorded(pairs: list[Pair], tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    times = [1_700_000_000, 1_700_000_000_000]
+    lines = [f"{user},{item},{times[place % 2]}" for place, (user, item) in enumerate(pairs)]
+    log.write_text("\n".join(["user_id,item_id,timestamp", *lines]))
+    outcome = train(log, tmp_path / "run", method="mostpop")
+    (note,) = read(tmp_path / "run" / "run.json")["dataset"]["notes"]
+    assert "mixes units" in note
+    assert f"note: {note}" in outcome.err
+    for command in (
+        ["info", log],
+        ["split", log, "-o", tmp_path / "split"],
+        ["import", log, "-o", tmp_path / "imported"],
+    ):
+        done = caged("data", *command)
+        assert "mixes units" in done.out + done.err
+
+
 def test_paper_counts_up_to_the_largest_id(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()

@@ -136,6 +136,33 @@ def test_a_zone_in_some_of_the_times_is_refused_wherever_the_file_is_cut(tmp_pat
             read()
 
 
+@pytest.mark.usefixtures("small_memory")
+def test_odd_identifiers_are_refused_or_names(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user_id,item_id\n" + "".join(f"{row},{row % 7}\n" for row in range(100)) + "NaN,3\n-4,1\n")
+    with pytest.raises(DataError, match=r"is 'NaN', .* in data row 101, line 102 of the file"):
+        import_log([path], tmp_path / "out")
+    text = Columns(ids="text")
+    import_log([path], tmp_path / "out", columns=text)
+    assert equal(read_canonical(tmp_path / "out"), read_log(path, columns=text))
+
+
+def test_an_import_with_integers_can_be_read_as_text(tmp_path: Path) -> None:
+    path = as_csv(pa.table({"user_id": [9, 10, 10], "item_id": [2, 10, 2]}), tmp_path / "log.csv")
+    import_log([path], tmp_path / "out")
+    assert equal(read_log(tmp_path / "out", ids="text"), read_log(path, ids="text"))
+
+
+@pytest.mark.usefixtures("small_memory")
+def test_times_in_several_units_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    times = [1_700_000_000 * (1000 if row > 90 else 1) for row in range(100)]
+    path.write_text("user_id,item_id,timestamp\n" + "".join(f"{n},{n % 7},{time}\n" for n, time in enumerate(times)))
+    manifest = import_log([path], tmp_path / "out")
+    assert "91 rows like seconds and 9 rows like milliseconds" in manifest["notes"][0]
+    assert read_canonical(tmp_path / "out").notes == read_log(path).notes == tuple(manifest["notes"])
+
+
 def test_the_tables_hold_rows_and_their_ids(tmp_path: Path) -> None:
     path = as_csv(pa.table({"user_id": [9, 10, 10], "item_id": ["b", "a", "b"]}), tmp_path / "log.csv")
     import_log([path], tmp_path / "out")
@@ -176,7 +203,7 @@ def test_every_format(tmp_path: Path, name: str, content: bytes) -> None:
 
 
 IDS = st.one_of(
-    st.sampled_from(["0", "7", "007", "-0", "12", "x", "1.0", "\u00e9", "\U0001f40d", "NA", "a\tb", "\u2028", '"'])
+    st.sampled_from(["0", "7", "007", "-0", "12", "x", "1.0", "\u00e9", "\U0001f40d", "n.a.", "a\tb", "\u2028", '"'])
 )
 
 

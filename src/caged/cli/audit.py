@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, command_line, print_json, print_sentences, print_table, say
+from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.config import build
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
@@ -98,6 +98,7 @@ def audit(
     rank_column: Annotated[
         str | None, typer.Option(help="Name of the rank column of the lists [default: rank]; alone, no score is read.")
     ] = None,
+    ids: Ids = "auto",
     min_rating: Annotated[float | None, typer.Option(help="Keep logged interactions rated at least this.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -121,7 +122,11 @@ def audit(
     check_gates(gates, ks, base)
     further = _further_tests(also_test or ())
     _check_places(out, html)
-    columns = Columns().named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    columns = (
+        Columns()
+        .reading_ids(ids)
+        .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    )
     result = audit_lists(
         recs,
         train=train,

@@ -36,6 +36,9 @@ Verbose = Annotated[
     bool,
     typer.Option("-v", "--verbose", help="More on stderr, and tracebacks of errors.", callback=_set_verbosity),
 ]
+Ids = Annotated[
+    str, typer.Option(help="auto (integers where all ids are) or text (every id is a name, also NaN or 1.2e+12).")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout instead of a table.")]
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.metrics_table import print_metrics
-from caged.cli.output import INTERRUPTED, AsJson, Verbose, command_line, print_json, say
+from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.files import read_json, write_text
@@ -61,6 +61,7 @@ def train(
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    ids: Ids = "auto",
     min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
     k_core: Annotated[
         int | None, typer.Option(help="Keep users and items with at least this many interactions among themselves.")
@@ -102,7 +103,7 @@ def train(
         if data is None or method is None:
             raise ConfigError("--data and --method are needed (or --resume DIR); see caged train --help")
         columns = {"user_column": user_column, "item_column": item_column, "rating_column": rating_column}
-        columns |= {"timestamp_column": timestamp_column}
+        columns |= {"timestamp_column": timestamp_column, "ids": ids}
         spec = resolve(
             data,
             method,

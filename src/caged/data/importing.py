@@ -14,6 +14,7 @@ import hashlib
 import importlib
 import io
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from caged.data.readers.canonical import FORMAT, INTERACTIONS, ITEMS, MANIFEST, 
 from caged.data.readers.columns import (
     Column,
     Columns,
+    IdsAs,
     ids_of,
     integers_where_all,
     ratings_of,
@@ -40,8 +42,8 @@ from caged.data.readers.columns import (
     time_form,
     timestamps_of,
 )
-from caged.data.readers.files import check_counts, reader_for
-from caged.data.times import Times, TimeUnit, finest
+from caged.data.readers.files import check_counts, line_finder, reader_for
+from caged.data.times import Times, TimeUnit, finest, mixed_units, units_like
 from caged.errors import CagedError, DataError
 from caged.files import new_folder, refuse_filled_folder, write_json
 
@@ -87,6 +89,7 @@ def import_log(logs: Iterable[str | Path], out: str | Path, *, columns: Columns 
             "items": len(items.ids),
             "id_types": {"user_id": str(users.ids.values.type), "item_id": str(items.ids.values.type)},
             "merged_duplicates": spool.rows - written["interactions"],
+            "notes": list(mixed_units(columns.timestamp, spool.times_like)),
             "sources": sources,
         }
         write_json(folder / MANIFEST, manifest)
@@ -143,6 +146,7 @@ class _Spool:
         self.rows = self.bytes = 0
         self.schema: pa.Schema | None = None
         self._units: list[TimeUnit] = []  # of the times in each table
+        self.times_like: Counter[TimeUnit] = Counter()
         self._writer: Any = None
 
     def add(self, path: Path, columns: Columns) -> dict[str, Any]:
@@ -151,13 +155,14 @@ class _Spool:
         dates = _OneKindOfTimestamp()
         self.users.name, self.items.name = columns.user, columns.item
         for table in tables_of(path, columns):
-            self._append(_checked(table, columns, path, rows, dates), path)
+            self._append(_checked(table, columns, path, rows, dates), path, columns.ids)
             self._units.append(dates.unit)
+            self.times_like += dates.like
             rows += table.num_rows
         return {"file": str(path), "bytes": path.stat().st_size, "rows": rows}
 
-    def _append(self, table: pa.Table, path: Path) -> None:
-        untyped = is_text_table(path)
+    def _append(self, table: pa.Table, path: Path, ids: IdsAs) -> None:
+        untyped = is_text_table(path) and ids == "auto"
         for name, encoder in (("user", self.users), ("item", self.items)):
             codes = encoder.encode(table[name].combine_chunks(), untyped=untyped)
             table = table.set_column(table.column_names.index(name), name, pa.array(codes))
@@ -203,10 +208,14 @@ class _Spool:
 
 
 class _OneKindOfTimestamp:
-    """Text timestamps have one form all through a file, as if it were read at once; `unit` is that of the latest."""
+    """Text timestamps have one form all through a file, as if it were read at once.
+
+    `unit` and `like` are about the latest table: its unit, and how many rows look like each.
+    """
 
     def __init__(self) -> None:
         self.unit: TimeUnit = "s"
+        self.like: Counter[TimeUnit] = Counter()
         self._form: str | None = None
 
     def __call__(self, column: Column) -> Array:
@@ -216,7 +225,7 @@ class _OneKindOfTimestamp:
                 raise column.error(0, "is {}, not a timestamp in the form of the other rows,", "repair these rows")
             self._form = form
         times = timestamps_of(column)
-        self.unit = times.unit
+        self.unit, self.like = times.unit, units_like(times)
         return times.values
 
 
@@ -226,9 +235,12 @@ def _checked(
     """The columns of the result, in its names and types, but with external identifiers."""
 
     def column(name: str) -> Column:
-        return Column(table[name], name, str(path), rows_before=rows_before)
+        return Column(table[name], name, str(path), rows_before=rows_before, line_of=line_finder(path))
 
-    values = {"user": ids_of(column(columns.user)), "item": ids_of(column(columns.item))}
+    values = {
+        "user": ids_of(column(columns.user), columns.ids),
+        "item": ids_of(column(columns.item), columns.ids),
+    }
     if columns.rating in table.column_names:
         values["rating"] = pa.array(ratings_of(column(columns.rating)))
     if columns.timestamp in table.column_names:

@@ -27,7 +27,7 @@ class Interactions:
     finite and the optional columns have one value per pair. Parts of one split share their id maps, so that a row
     number means the same user or item everywhere. `columns` holds further per-pair values (such as `source`) that a
     log marks its traffic with. `merged` counts the duplicate rows that were folded into their pair. Timestamps count
-    in `timestamp_unit`; seconds unless some of them have fractions.
+    in `timestamp_unit`; seconds unless some of them have fractions. `notes` say what was odd when it was read.
     """
 
     user_ids: IdMap
@@ -39,6 +39,7 @@ class Interactions:
     columns: Mapping[str, Array] = field(default_factory=dict)
     merged: int = 0
     timestamp_unit: TimeUnit = "s"
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.users)
@@ -233,7 +234,8 @@ class Interactions:
             timestamp_unit=times[0].unit if times else "s",
             columns={name: np.concatenate([part.columns[name] for part in parts]) for name in names},
         )
-        return replace(whole, merged=whole.merged + sum(part.merged for part in parts))
+        notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+        return replace(whole, merged=whole.merged + sum(part.merged for part in parts), notes=notes)
 
     def reindexed(self, user_ids: IdMap, item_ids: IdMap) -> Interactions:
         """The same pairs in the rows of larger id maps (the catalogue of a whole split)."""
@@ -251,7 +253,12 @@ class Interactions:
             timestamp_unit=self.timestamp_unit,
             columns=self.columns,
         )
-        return replace(again, merged=self.merged)
+        return replace(again, merged=self.merged, notes=self.notes)
+
+    def with_text_ids(self) -> Interactions:
+        """The same pairs with every identifier as text; the order of the rows may change."""
+        user_ids, item_ids = (IdMap.of(ids.values.cast(pa.large_string())) for ids in (self.user_ids, self.item_ids))
+        return self.reindexed(user_ids, item_ids)
 
     def to_arrow(self) -> pa.Table:
         """Columns user_id, item_id and whatever else is there, in external identifiers."""

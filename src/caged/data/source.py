@@ -18,7 +18,7 @@ from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folde
 from caged.data.known.layouts import find_file, suffix_decides
 from caged.data.matching import check_kinds, check_overlap
 from caged.data.readers.canonical import is_canonical
-from caged.data.readers.columns import Columns
+from caged.data.readers.columns import Column, Columns, IdsAs, ids_of
 from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
 from caged.data.readers.text import parse_lightgcn, read_lightgcn
 from caged.errors import DataError, unknown
@@ -93,12 +93,14 @@ def load(
                 file, columns=for_test if file == files.get("test") else columns, min_rating=min_rating
             ),
             item_table=path / ITEM_TABLE if is_split else None,
+            ids=columns.ids,
         )
     whole = next(iter(contents.values()))  # any of them: they share the catalogue
     validate_log(whole, str(path))
     if not is_split:
-        return Source(name, path, log=whole)
-    return Source(name, path, parts=contents, notes=check_overlap(contents["train"], contents))
+        return Source(name, path, log=whole, notes=whole.notes)
+    notes = (*_notes_of_parts(contents), *check_overlap(contents["train"], contents))
+    return Source(name, path, parts=contents, notes=notes)
 
 
 def load_dataset(
@@ -123,8 +125,8 @@ def load_dataset(
         contents = _read_occurring(files, lambda file: layout.read(file, merged, min_rating))
     validate_log(next(iter(contents.values())), str(folder))
     dropped = _drop_overlap(contents) if dataset.drops_overlap else {}
-    notes = (*_notes(dataset, dropped), *layout.remark(files, min_rating))
-    if min_rating is None:
+    notes = (*_notes(dataset, dropped), *layout.remark(files, min_rating), *_notes_of_parts(contents))
+    if min_rating is None and columns.ids == "auto":  # text ids stand in another order, so checksums differ
         notes = (*notes, *_unlike_published(dataset, contents))
     return Source(
         dataset.name,
@@ -166,6 +168,11 @@ def item_titles(name: str) -> pa.Table:
     if path is None:
         raise DataError(f"{folder} lacks {titles.file}, which holds the titles of '{name}'; fetch the dataset again")
     return titles.read(path)
+
+
+def _notes_of_parts(contents: Mapping[str, Interactions]) -> tuple[str, ...]:
+    """What was odd when the files were read; a log needs no name for its only part."""
+    return tuple(note if name == "log" else f"{name}: {note}" for name, part in contents.items() for note in part.notes)
 
 
 def _drop_overlap(contents: dict[str, Interactions]) -> dict[str, int]:
@@ -229,10 +236,14 @@ def _part_files(folder: Path) -> dict[str, Path]:
 
 
 def _read_occurring(
-    files: Mapping[str, Path], read: Callable[[Path], Interactions], *, item_table: Path | None = None
+    files: Mapping[str, Path],
+    read: Callable[[Path], Interactions],
+    *,
+    item_table: Path | None = None,
+    ids: IdsAs = "auto",
 ) -> dict[str, Interactions]:
     parts = {part: read(path) for part, path in files.items()}
-    listed = [_listed_items(item_table)] if item_table is not None and item_table.is_file() else []
+    listed = [_listed_items(item_table, ids)] if item_table is not None and item_table.is_file() else []
     if "train" in parts:
         check_kinds(parts["train"], parts, *listed)
     user_ids = IdMap.union(part.user_ids for part in parts.values())
@@ -240,10 +251,10 @@ def _read_occurring(
     return {name: part.reindexed(user_ids, item_ids) for name, part in parts.items()}
 
 
-def _listed_items(path: Path) -> IdMap:
+def _listed_items(path: Path, ids: IdsAs) -> IdMap:
     """The items of an item table: they are in the catalogue even if nobody has interacted with them yet."""
     try:
-        return IdMap.of(pq.read_table(path, columns=["item_id"])["item_id"])
+        return IdMap.of(ids_of(Column(pq.read_table(path, columns=["item_id"])["item_id"], "item_id", str(path)), ids))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
         raise DataError(
             f"{path} is no item table ({error}); it needs a column item_id, repair it or move it away"
@@ -253,7 +264,7 @@ def _listed_items(path: Path) -> IdMap:
 def _no_max_id(path: Path) -> DataError:
     return DataError(
         f"{path} cannot have a catalogue up to its largest id: that needs LightGCN text (.txt), without column "
-        f"names or a smallest rating; use catalogue 'occurring'"
+        f"names, --ids text or a smallest rating; use catalogue 'occurring'"
     )
 
 

@@ -5,6 +5,7 @@ So a column of whole seconds is epoch seconds, whatever its type, and a column w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,8 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 
 TICKS: Mapping[TimeUnit, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # per second, coarsest unit first
 NAMES: Mapping[TimeUnit, str] = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+
+FIRST, LAST = 10**8, 4 * 10**9  # 1973 and 2096 in epoch seconds; no two units share a number for the time between
 
 
 class Times(NamedTuple):
@@ -61,3 +64,28 @@ def finest(units: Sequence[TimeUnit]) -> TimeUnit:
 def in_one_unit(parts: Sequence[Times]) -> list[Times]:
     unit = finest([part.unit for part in parts])
     return [part.to(unit) for part in parts]
+
+
+def units_like(times: Times) -> Counter[TimeUnit]:
+    """How many rows look like a count since 1970 in each unit; moments with fractions name their unit themselves.
+
+    >>> units_like(Times(np.array([1_700_000_000, 1_700_000_000_000, 7])))
+    Counter({'s': 1, 'ms': 1})
+    """
+    found: Counter[TimeUnit] = Counter()
+    if times.unit == "s":
+        for unit, ticks in TICKS.items():
+            among = (times.values >= FIRST * ticks) & (times.values < LAST * ticks)
+            found[unit] = int(np.count_nonzero(among))
+    return +found
+
+
+def mixed_units(column: str, rows: Mapping[TimeUnit, int]) -> tuple[str, ...]:
+    """The note about a column of times in several units, where it is one."""
+    if len(rows) < 2:
+        return ()
+    counted = " and ".join(f"{rows[unit]:,} rows like {NAMES[unit]}" for unit in TICKS if unit in rows)
+    return (
+        f"column '{column}' mixes units: {counted} since 1970; across them nothing is in order of time, so splits by "
+        f"time and the latest of duplicates are wrong until all rows are written in one unit",
+    )

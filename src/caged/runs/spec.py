@@ -30,6 +30,7 @@ class DataConfig:
     item_column: str | None = option(None, "name of the item column; none: item_id")
     rating_column: str | None = option(None, "name of the rating column; none: rating, if there")
     timestamp_column: str | None = option(None, "name of the time column; none: timestamp, if there")
+    ids: str = option("auto", "auto: integers where all ids are; text: every id is a name", choices=("auto", "text"))
     min_rating: float | None = option(None, "keep only interactions rated at least this")
     k_core: int | None = option(
         None, "of a log, keep only users and items with this many interactions among themselves", minimum=1
@@ -42,11 +43,15 @@ class DataConfig:
 
     def columns(self) -> Columns:
         kept = () if self.validate_on is None else (parse_mark(self.validate_on)[0],)
-        return Columns(keep=kept).named(
-            user=self.user_column,
-            item=self.item_column,
-            rating=self.rating_column,
-            timestamp=self.timestamp_column,
+        return (
+            Columns(keep=kept)
+            .reading_ids(self.ids)
+            .named(
+                user=self.user_column,
+                item=self.item_column,
+                rating=self.rating_column,
+                timestamp=self.timestamp_column,
+            )
         )
 
 

@@ -29,7 +29,7 @@ pl = pytest.importorskip("polars")
         (["-1", "x"], ["-1", "x"]),
         (["1.0", "2.0"], ["1.0", "2.0"]),
         (["1e3", "2"], ["1e3", "2"]),
-        (["NA", "null"], ["NA", "null"]),
+        (["12e45", "nanna"], ["12e45", "nanna"]),
         (["0", str(2**63 - 1)], [0, 2**63 - 1]),
         (["007", "9" * 30], ["007", "9" * 30]),
     ],
@@ -62,6 +62,78 @@ def test_text_in_frames_stays_text() -> None:
 def test_pandas_categories_are_accepted() -> None:
     frame = pd.DataFrame({"user_id": pd.Categorical(["b", "a"]), "item_id": [1, 2]}, index=[7, 8])
     assert pairs(read_frame(frame)) == [("a", 2), ("b", 1)]
+
+
+# ---------------------------------------------------------------- identifiers that are none
+
+NO_VALUES = ["NaN", "nan", "None", "none", "null", "NULL", "NA", "<NA>", "N/A", "#N/A", "NaT", "\\N", " ", "  "]
+SHORTENED = ["1.23e+12", "1.23E+12", "1e+16", "1.5e12", "+1e+3"]
+
+
+def rows_of(ids: list[str]) -> str:
+    return "user_id,item_id\n" + "".join(f'"{user}",{row}\n' for row, user in enumerate(ids))
+
+
+@pytest.mark.parametrize("odd", [*NO_VALUES, *SHORTENED, ""])
+@pytest.mark.parametrize("others", [["7", "8"], ["ann", "bob"]])
+def test_what_is_no_identifier_is_refused_and_its_row_named(tmp_path: Path, odd: str, others: list[str]) -> None:
+    ids = [*others, odd, others[0]]
+    with pytest.raises(DataError, match=r"column 'user_id' is .* in data row 3, line 4 of the file; .*"):
+        read_log(written(tmp_path, rows_of(ids)))
+    with pytest.raises(DataError, match=r"column 'item_id' is .* in data row 3; .*"):
+        read_frame(pa.table({"user_id": [1, 2, 3, 4], "item_id": ids}))
+
+
+@pytest.mark.parametrize("odd", [*NO_VALUES, *SHORTENED, ""])
+def test_ids_as_text_are_names_whatever_they_look_like(tmp_path: Path, odd: str) -> None:
+    ids = ["7", "007", odd]
+    log = read_log(written(tmp_path, rows_of(ids)), ids="text")
+    assert pairs(log) == sorted([("7", "0"), ("007", "1"), (odd, "2")])
+    frame = pa.table({"user_id": ids, "item_id": [1, 2, 3]})
+    assert pairs(read_frame(frame, ids="text")) == sorted([("7", "1"), ("007", "2"), (odd, "3")])
+
+
+@pytest.mark.parametrize("name", ["Nancy", "nullable", "12e45678", "1e5", "None of it", "na", "nana", "e+12", "1.2"])
+def test_names_that_only_look_odd_are_fine(tmp_path: Path, name: str) -> None:
+    assert ("ann", 1) in pairs(read_log(written(tmp_path, rows_of([name, "ann"]))))
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([2**64 - 1, 1], type=pa.uint64()), [str(2**64 - 1), "1"]),
+        (pa.array([-5, 1]), ["-5", "1"]),
+        (pa.array([5.0, 1.0]), ["5", "1"]),
+    ],
+)
+def test_numbers_as_text(column: pa.Array, expected: list[str]) -> None:
+    log = read_frame(pa.table({"user_id": column, "item_id": [1, 2]}), ids="text")
+    assert sorted(log.user_ids.values.to_pylist()) == sorted(expected)
+
+
+@pytest.mark.parametrize("column", [pa.array(["a", None]), pa.array([1, None]), pa.array([1.5, 2.0])])
+def test_a_null_is_no_name(column: pa.Array) -> None:
+    with pytest.raises(DataError, match="in data row"):
+        read_frame(pa.table({"user_id": column, "item_id": [1, 2]}), ids="text")
+
+
+def test_ids_are_read_in_one_of_two_ways() -> None:
+    with pytest.raises(DataError, match="unknown way to read ids 'number'; known: auto, text"):
+        Columns().reading_ids("number")
+
+
+# ---------------------------------------------------------------- times in several units
+
+
+def test_seconds_and_milliseconds_in_one_column_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    times = [1_700_000_000, 1_700_000_001, 1_700_000_000_000, 5]
+    text = "".join(f"{row},{row},{time}\n" for row, time in enumerate(times))
+    log = read_log(written(tmp_path, f"user_id,item_id,timestamp\n{text}"))
+    (note,) = log.notes
+    assert "column 'timestamp' mixes units: 2 rows like seconds and 1 rows like milliseconds" in note
+    assert note in caplog.text
+    assert read_log(written(tmp_path, f"user_id,item_id,timestamp\n{text}"), timestamp_column="timestamp").notes
+    assert read_frame(pa.table({"user_id": [1, 2], "item_id": [1, 2], "timestamp": times[:2]})).notes == ()
 
 
 # ---------------------------------------------------------------- further columns

@@ -115,15 +115,27 @@ def test_lightgcn_text_is_parsed_fast(tmp_path: Path) -> None:
         ("user_id,item_id\n1,2\n,3\n", "'user_id' is empty in data row 2"),
         ("user_id,item_id\nx,2\ny,\n", "'item_id' is empty in data row 2"),
         ("user_id,item_id\n1,2\n-3,4\n", "'user_id' is -3, a negative identifier, in data row 2"),
-        (f"user_id,item_id\n1,2\n{2**63},4\n", f"'user_id' is '{2**63}', above .* in data row 2; .*letter in front"),
+        (
+            f"user_id,item_id\n1,2\n{2**63},4\n",
+            f"'user_id' is '{2**63}', above .* in data row 2, line 3 .*letter",
+        ),
         ("user_id,item_id\n1,2\n1,3\n", "has 1 user; recommending needs"),
         ("user_id,item_id\n1,2\n2,2\n", "has 1 item; recommending needs"),
         ("user_id,item_id,rating\n1,2,3\n2,3,good\n", "'rating' is 'good', not a number, in data row 2"),
         ("user_id,item_id,rating\n1,2,3\n2,3,\n", "'rating' is empty in data row 2"),
-        ("user_id,item_id,rating\n1,2,3\n2,3,nan\n", "'rating' is 'nan' in data row 2; ratings must be finite"),
-        ("user_id,item_id,rating\n1,2,-inf\n2,3,1\n", "'rating' is '-inf' in data row 1; ratings must be finite"),
+        (
+            "user_id,item_id,rating\n1,2,3\n2,3,nan\n",
+            "'rating' is 'nan' in data row 2, line 3 .*finite",
+        ),
+        (
+            "user_id,item_id,rating\n1,2,-inf\n2,3,1\n",
+            "'rating' is '-inf' in data row 1, line 2 .*finite",
+        ),
         ("user_id,item_id,timestamp\n1,2,3\n2,3,\n", "'timestamp' is empty in data row 2"),
-        ("user_id,item_id,timestamp\n1,2,3\n2,3,1.5\n", "'timestamp' is '1.5' in data row 2; .*whole"),
+        (
+            "user_id,item_id,timestamp\n1,2,3\n2,3,1.5\n",
+            "'timestamp' is '1.5' in data row 2, line 3 .*whole",
+        ),
         ("user_id,item_id,timestamp\n1,2,3\n2,3,noon\n", "'timestamp' is 'noon', not .* in data row 2"),
         ("user_id,item_id,timestamp\n1,2,noon\n2,3,4\n", "'timestamp' is 'noon', not .* in data row 1"),
         ("user_id,item_id,timestamp\n1,2,2020-01-01\n2,3,4\n", "'timestamp' is '4', not .* in data row 2"),
@@ -168,7 +180,51 @@ def test_damaged_gzip(tmp_path: Path, damage: Any, name: str) -> None:
         read_log(path)
 
 
+def test_a_message_names_the_line_of_the_row(tmp_path: Path) -> None:
+    """Blank lines and line breaks in fields are lines of the file and no rows of the log."""
+    path = written(tmp_path, 'note,user_id,item_id\n"two\nlines",1,2\n\n,3,4\n,None,5\n')
+    with pytest.raises(DataError, match=r"'user_id' is 'None', .* in data row 3, line 6 of the file"):
+        read_log(path)
+    inter = written(tmp_path, "user_id:token item_id:token\n1 2\nnan 4\n", "log.inter")
+    with pytest.raises(DataError, match="in data row 2, line 3 of the file"):
+        read_log(inter)
+    packed = written(tmp_path, "user_id\titem_id\n\n1\t2\n3\tNULL\n", "log.tsv.gz")
+    with pytest.raises(DataError, match="in data row 2, line 4 of the file"):
+        read_log(packed)
+
+
 # ---------------------------------------------------------------- bad LightGCN text
+
+
+RATED = [f"{user} {user * 7 % 50} {user % 5 + 1}" for user in [*range(20), 3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([f"{line} 88125{place:04d}" for place, line in enumerate(RATED)], "`user item rating time` per line"),
+        ([f"{line} 88125{place:07d}" for place, line in enumerate(RATED)], "`user item rating time` per line"),
+        (RATED, r"`user item rating` per line \(such as `0 0 1`\), .* header user_id,item_id,rating"),
+        (["1 5 881250949", "2 6 881250950"], "`user item time` per line"),
+        (["1\t5\t3\t881250949"], "`user item rating time` per line"),
+    ],
+)
+def test_ratings_are_no_lists_of_items(tmp_path: Path, lines: list[str], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_log(written(tmp_path, "\n".join(lines), "log.txt"))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"{user} {user % 9} {user % 5 + 10}" for user in range(20)],
+        [f"{user} {user * 7 % 50} {user % 5}" for user in range(20)],  # one line per user
+        [f"{user} 1 2 881250949" if user % 2 else f"{user} 3" for user in range(20)],
+        RATED[:8],
+    ],
+)
+def test_lists_of_items_that_look_a_little_like_ratings(tmp_path: Path, lines: list[str]) -> None:
+    assert len(read_log(written(tmp_path, "\n".join(lines), "log.txt"))) >= 16
 
 
 @pytest.mark.parametrize(

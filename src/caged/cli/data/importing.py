@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table, say
+from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, say
 from caged.data import Columns
 from caged.data.importing import import_log
 
@@ -24,6 +24,7 @@ def import_(
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    ids: Ids = "auto",
     keep: Annotated[list[str] | None, typer.Option(help="A further column to keep; repeatable.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -38,10 +39,14 @@ def import_(
 
       caged data import 'logs/2024-*.parquet' -o imported --user-column visitor --keep source
     """
-    columns = Columns(keep=tuple(dict.fromkeys(keep or ()))).named(
-        user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column
+    columns = (
+        Columns(keep=tuple(dict.fromkeys(keep or ())))
+        .reading_ids(ids)
+        .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
     manifest = import_log(logs, out, columns=columns)
+    for note in manifest["notes"]:
+        say(f"note: {note}")
     if as_json:
         print_json({"folder": out, **manifest})
         return

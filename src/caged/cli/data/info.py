@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table, print_text
+from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, print_text
 from caged.data.describe import describe
 from caged.data.readers.columns import Columns
 from caged.data.source import load
@@ -19,6 +19,7 @@ def info(
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    ids: Ids = "auto",
     min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -33,9 +34,13 @@ def info(
 
       caged data info log.csv --min-rating 4 --json
     """
-    columns = Columns().named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    columns = (
+        Columns()
+        .reading_ids(ids)
+        .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    )
     loaded = load(source, columns=columns, min_rating=min_rating)
-    described = describe(loaded, filtered=min_rating is not None)
+    described = describe(loaded, filtered=min_rating is not None or columns.ids == "text")
     if as_json:
         print_json(described)
         return

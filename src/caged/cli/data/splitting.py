@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from caged.cli.output import AsJson, Verbose, print_json, print_table, say
+from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, say
 from caged.data import Columns, load, split_log
 from caged.data.filters import k_core
 from caged.data.splits import check_kept, write_split
@@ -35,6 +35,7 @@ def split(
     item_column: Annotated[str | None, typer.Option(help="Name of the item column (default: item_id).")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column (default: rating).")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column (default: timestamp).")] = None,
+    ids: Ids = "auto",
     min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
     core: Annotated[
         int | None,
@@ -59,14 +60,18 @@ def split(
     refuse_filled_folder(out)
     kept = tuple(dict.fromkeys(keep or ()))
     check_kept(kept)
-    columns = Columns(keep=kept).named(
-        user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column
+    columns = (
+        Columns(keep=kept)
+        .reading_ids(ids)
+        .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
     read = load(source, columns=columns, min_rating=min_rating)
     if read.log is None:
         raise DataError(
             f"'{source}' is split into {', '.join(read.parts or ())} already; give a log, or train on it as it is"
         )
+    for note in read.notes:
+        say(f"note: {note}")
     chosen = {"test_share": test_share, "valid_share": valid_share, "max_item_share": max_item_share}
     options = {name: value for name, value in chosen.items() if value is not None}
     log = read.log if core is None else k_core(read.log, core, core, where=source)

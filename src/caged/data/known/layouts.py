@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from caged.data.filters import rated_at_least
 from caged.data.interactions import Interactions
-from caged.data.readers.columns import ROLES, Columns
+from caged.data.readers.columns import ROLES, Column, Columns, ids_of
 from caged.data.readers.files import DEFAULT_COLUMNS, read_part
 from caged.data.readers.text import read_text
 from caged.errors import DataError
@@ -76,7 +76,8 @@ class Layout:
         named = {
             role: name for role, name in named.items() if role in asked.asked_for or name != getattr(default, role)
         }
-        return replace(self.columns.named(**named), keep=tuple(dict.fromkeys((*self.columns.keep, *asked.keep))))
+        kept = tuple(dict.fromkeys((*self.columns.keep, *asked.keep)))
+        return replace(self.columns.named(**named), keep=kept, ids=asked.ids)
 
 
 def find_file(folder: Path, name: str) -> Path | None:
@@ -137,7 +138,8 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, p
     optional = {"rating": columns.rating, "timestamp": columns.timestamp}
     values = {role: table[name].to_numpy() for role, name in optional.items() if name in wanted}
     kept = {name: table[name].to_numpy() for name in columns.keep}
-    log = Interactions.from_ids(table[columns.user], table[columns.item], **values, columns=kept)
+    ids = [ids_of(Column(table[name], name, str(path)), columns.ids) for name in (columns.user, columns.item)]
+    log = Interactions.from_ids(*ids, **values, columns=kept)
     return log if min_rating is None else rated_at_least(log, min_rating, where=str(path), column=columns.rating)
 
 

@@ -14,16 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from caged.data.readers.columns import Columns
-from caged.data.readers.files import opened_parquet, read_parquet, reader_for
-from caged.data.readers.recbole import plain_header, read_inter
+from caged.data.readers.files import DELIMITERS, opened_parquet, read_parquet, reader_for
+from caged.data.readers.recbole import plain_header
 from caged.data.readers.text import (
     CSV_BLOCK,
     ChunkStream,
     csv_options,
     header_hint,
     header_of,
-    read_csv,
-    read_tsv,
     reject_empty,
     text_chunks,
 )
@@ -31,7 +29,6 @@ from caged.errors import DataError
 
 TABLE_ROWS = 1 << 22
 TABLE_BYTES = 256 << 20  # long identifiers make for fewer rows
-DELIMITERS = {read_csv: ",", read_tsv: "\t", read_inter: None}  # None: the file says it
 
 
 def is_text_table(path: Path) -> bool:

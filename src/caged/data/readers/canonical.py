@@ -34,7 +34,7 @@ def is_canonical(folder: Path) -> bool:
 
 def read_canonical(folder: Path, *, columns: Columns | None = None) -> Interactions:
     """The interactions in a folder that `caged data import` wrote; with `columns`, only these of the kept columns."""
-    if columns is not None and columns != Columns(keep=columns.keep):
+    if columns is not None and columns != Columns(keep=columns.keep, ids=columns.ids):
         raise DataError(
             f"{folder} was written by caged data import, which named its columns; leave the column options out here"
         )
@@ -56,7 +56,7 @@ def read_canonical(folder: Path, *, columns: Columns | None = None) -> Interacti
         return table[name].to_numpy().astype(kind) if name in present else None
 
     times = _times(table["timestamp"]) if "timestamp" in present else None
-    return Interactions(
+    log = Interactions(
         user_ids=_ids(folder / USERS, "user_id"),
         item_ids=_ids(folder / ITEMS, "item_id"),
         users=values("user", "int64"),
@@ -66,7 +66,9 @@ def read_canonical(folder: Path, *, columns: Columns | None = None) -> Interacti
         timestamp_unit="s" if times is None else times.unit,
         columns={name: kept_values(Column(table[name], name, str(folder))) for name in kept},
         merged=manifest["merged_duplicates"],
+        notes=tuple(manifest.get("notes", ())),  # older folders have none
     )
+    return log.with_text_ids() if columns is not None and columns.ids == "text" else log
 
 
 def _times(stored: pa.ChunkedArray) -> Times:

@@ -1,15 +1,15 @@
 """Which columns of a table are users, items, ratings and timestamps, and how their values are checked and converted.
 
 Every error names the file or frame, the column, the first offending data row (counted from 1, a header is not a data
-row) and the value seen there.
+row; of a text file also the line) and the value seen there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +17,19 @@ import pyarrow.compute as pc
 
 from caged.data.ids import Array, are_integer_texts, fit_int64, is_text
 from caged.data.times import Times
-from caged.errors import DataError, suggestion
+from caged.errors import DataError, suggestion, unknown
+
+IdsAs = Literal["auto", "text"]
+LineOf = Callable[[int, str], int | None]  # from a data row and a text in it to the line of its file
 
 ROLES = ("user", "item", "rating", "timestamp")
 LARGEST_EXACT_FLOAT = 2**53  # above it a float64 no longer tells neighbouring integers apart
 SECONDS_PER_DAY = 86_400
+# What programs write for a value that is not there: pandas, R, SQL, spreadsheets.
+NO_VALUE = r"^(\s*|(?i:nan|none|null)|NA|N/A|#N/A|<NA>|NaT|\\N)$"
+# A long number as spreadsheets and floats show it. Without sign and point (12e45) it may as well be a hexadecimal name.
+SHORTENED_NUMBER = r"^[+-]?([0-9]+[eE]\+[0-9]+|[0-9]+\.[0-9]*[eE]\+?[0-9]+)$"
+AS_NAMES = 'or say with --ids text (ids="text" in Python) that ids are names, whatever they look like'
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,7 @@ class Columns:
 
     Ratings and timestamps are optional in the file, unless they were asked for: under another name than the default,
     or through `named`. `keep` lists further columns to carry along in `Interactions.columns`; with `keep_if_there` a
-    file may lack them.
+    file may lack them. `ids="text"` takes every identifier for a name, as it is written: no integers, nothing odd.
     """
 
     user: str = "user_id"
@@ -40,8 +48,11 @@ class Columns:
     keep: tuple[str, ...] = ()
     keep_if_there: bool = False
     asked_for: frozenset[str] = frozenset()
+    ids: IdsAs = "auto"
 
     def __post_init__(self) -> None:
+        if self.ids not in get_args(IdsAs):
+            raise DataError(unknown("way to read ids", str(self.ids), get_args(IdsAs)))
         names = [getattr(self, role) for role in ROLES]
         for name, uses in Counter(names).items():
             if uses > 1:
@@ -56,6 +67,15 @@ class Columns:
         """
         given = {role: name for role, name in names.items() if name is not None}
         return replace(self, **given, asked_for=self.asked_for | frozenset(given))  # type: ignore[arg-type]
+
+    def reading_ids(self, ids: str | None) -> Columns:
+        """With another way to read identifiers; None leaves it as it is."""
+        return self if ids is None else replace(self, ids=ids)  # type: ignore[arg-type]  # checked when it is made
+
+    @property
+    def name_nothing(self) -> bool:
+        """Whether all columns are left to their default names."""
+        return replace(self, ids="auto") == Columns()
 
     def must_have(self, role: str) -> bool:
         default = Columns.__dataclass_fields__[role].default
@@ -101,10 +121,17 @@ class Column:
     """The values of one column with the words that an error about them needs.
 
     `rows_before` counts the data rows in front of a part of a file; None where the values are in no row order.
+    `line_of` finds the line of a row, where the file has lines.
     """
 
     def __init__(
-        self, values: pa.ChunkedArray | pa.Array, name: str, where: str, *, rows_before: int | None = 0
+        self,
+        values: pa.ChunkedArray | pa.Array,
+        name: str,
+        where: str,
+        *,
+        rows_before: int | None = 0,
+        line_of: LineOf | None = None,
     ) -> None:
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
@@ -114,6 +141,7 @@ class Column:
         self.name = name
         self.where = where
         self.rows_before = rows_before
+        self.line_of = line_of
         if is_text(values.type):
             self._check_utf8()
 
@@ -142,8 +170,12 @@ class Column:
         if self.rows_before is None:
             seen_there = seen_there.rstrip(",")
         else:
-            seen_there += f" in data row {self.rows_before + row + 1}"
+            seen_there += f" in data row {self.rows_before + row + 1}{self._line(self.rows_before + row + 1, seen)}"
         return DataError(f"{self.where}: column '{self.name}' {seen_there}; {fix}")
+
+    def _line(self, data_row: int, seen: Any) -> str:
+        line = self.line_of(data_row, seen) if self.line_of is not None and isinstance(seen, str) else None
+        return "" if line is None else f", line {line} of the file"
 
     def wrong_type(self, allowed: str) -> DataError:
         return DataError(
@@ -159,11 +191,14 @@ class Column:
         self.reject(_mask(missing), "is empty", "remove or repair these rows")
 
 
-def ids_of(column: Column) -> pa.Array:
+def ids_of(column: Column, ids: IdsAs = "auto") -> pa.Array:
     """External identifiers, int64 or large_string. Integral floats count as integers (a frame's way with nulls)."""
+    if ids == "text":
+        return _names_of(column)
     column.reject_missing()
     values = column.values
     if column.is_text:
+        _reject_no_names(column)
         return values
     if pa.types.is_floating(values.type):
         numbers, whole = _whole_numbers(values)
@@ -174,6 +209,28 @@ def ids_of(column: Column) -> pa.Array:
     elif not pa.types.is_integer(values.type):
         raise column.wrong_type("integers and strings")
     return _int64_ids(column, values)
+
+
+def _names_of(column: Column) -> pa.Array:
+    """Every value as it is written; only what is not there at all is refused."""
+    column.reject(_mask(column.values.is_null()), "is missing", "remove or repair these rows")
+    if column.is_text:
+        return column.values
+    if pa.types.is_integer(column.values.type):
+        return column.values.cast(pa.large_string())
+    return ids_of(column).cast(pa.large_string())
+
+
+def _reject_no_names(column: Column) -> None:
+    """Text that stands for no value, or for a number whose digits are lost, would be taken for one user or item."""
+    distinct = pc.unique(column.values)  # far fewer than rows
+    for pattern, problem, fix in (
+        (NO_VALUE, "is {}, which stands for a missing value,", "remove or repair these rows"),
+        (SHORTENED_NUMBER, "is {}, a number whose last digits are lost,", "write all digits of these ids"),
+    ):
+        found = distinct.filter(pc.match_substring_regex(distinct, pattern))
+        if len(found):
+            column.reject(_mask(pc.is_in(column.values, value_set=found)), problem, f"{fix}, {AS_NAMES}")
 
 
 def _int64_ids(column: Column, integers: pa.Array) -> pa.Array:
@@ -189,7 +246,7 @@ def reject_negative(column: Column, integers: pa.Array) -> None:
     column.reject(
         integers.to_numpy() < 0,
         "is {}, a negative identifier,",
-        "integer identifiers must be 0 or more, remove these rows or convert the column to strings",
+        f"integer identifiers must be 0 or more, remove these rows, convert the column to strings, {AS_NAMES}",
     )
 
 
@@ -202,7 +259,7 @@ def integers_where_all(column: Column) -> pa.Array:
     column.reject(
         ~_mask(fit_int64(texts)),
         "is {}, above 2**63 - 1,",
-        "give these identifiers a letter in front so that they are read as text",
+        f"give these identifiers a letter in front so that they are read as text, {AS_NAMES}",
     )
     return texts.cast(pa.int64())
 

@@ -5,8 +5,10 @@ A new format is one function `(path, columns) -> pyarrow.Table` and one line in 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,27 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.readers.arrow_files import read_feather, read_json_lines
 from caged.data.readers.canonical import is_canonical, read_canonical
-from caged.data.readers.columns import Column, Columns, ids_of, kept_values, ratings_of, timestamps_of
-from caged.data.readers.recbole import read_inter
+from caged.data.readers.columns import (
+    Column,
+    Columns,
+    IdsAs,
+    LineOf,
+    ids_of,
+    kept_values,
+    ratings_of,
+    timestamps_of,
+)
+from caged.data.readers.recbole import plain_header, read_inter
 from caged.data.readers.sparse import read_npz
-from caged.data.readers.text import read_csv, read_lightgcn, read_tsv
+from caged.data.readers.text import line_of_row, read_csv, read_lightgcn, read_tsv, text_chunks
+from caged.data.times import mixed_units, units_like
 from caged.errors import DataError, suggestion
 
 Reader = Callable[[Path, Columns], pa.Table]
 
 DEFAULT_COLUMNS = Columns()
+
+_log = logging.getLogger(__name__)
 
 
 def read_parquet(path: Path, columns: Columns) -> pa.Table:
@@ -70,6 +84,20 @@ READERS: dict[str, Reader] = {
     ".ndjson": read_json_lines,
     ".json": read_json_lines,
 }
+DELIMITERS = {read_csv: ",", read_tsv: "\t", read_inter: None}  # of text tables; None: the file says it
+
+
+def line_finder(path: Path) -> LineOf | None:
+    """What finds the line of a data row in a text table; None for other files."""
+    reader = reader_for(path)
+    if reader not in DELIMITERS:
+        return None
+
+    def line_of(row: int, text: str) -> int | None:
+        delimiter = DELIMITERS[reader] or plain_header(path, next(text_chunks(path), b"")).delimiter
+        return line_of_row(path, delimiter, row, text)
+
+    return line_of
 
 
 def suffix_of(path: Path) -> str | None:
@@ -93,19 +121,23 @@ def read_log(
     item_column: str | None = None,
     rating_column: str | None = None,
     timestamp_column: str | None = None,
+    ids: IdsAs | None = None,
 ) -> Interactions:
     """Read a log of interactions: .csv, .tsv, .txt (LightGCN), .inter (RecBole; these four also with .gz), .parquet,
     .pq, .feather, .jsonl, .npz (scipy.sparse.save_npz), or a folder that `caged data import` wrote.
 
     Identifiers in text are integers if the whole column is made of canonical integers, else strings; Parquet keeps its
-    types. Of several rows of a pair the latest stays. Then pairs rated below `min_rating` are dropped, then, until
-    nothing changes, users and items with fewer interactions than asked for (see `filters.k_core`); users and items
-    without a pair are dropped with them.
+    types. With `ids="text"` all of them are strings, as they are written, even `NaN` and `1.23e+12`. Of several rows of
+    a pair the latest stays. Then pairs rated below `min_rating` are dropped, then, until nothing changes, users and
+    items with fewer interactions than asked for (see `filters.k_core`); users and items without a pair are dropped with
+    them. What is odd about the log is said as a warning, and stands in `Interactions.notes`.
     """
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    columns = columns.reading_ids(ids)
     log = read_part(Path(path), columns=columns, min_rating=min_rating)
     log = _dense_enough(log, min_user_interactions, min_item_interactions, str(path))
     validate_log(log, str(path))
+    _say(log)
     return log
 
 
@@ -114,7 +146,7 @@ def read_part(path: Path, *, columns: Columns, min_rating: float | None = None) 
     if is_canonical(path):
         log = read_canonical(path, columns=columns)
         return log if min_rating is None else rated_at_least(log, min_rating, where=str(path))
-    return _interactions(reader_for(path)(path, columns), columns, min_rating, str(path))
+    return _interactions(reader_for(path)(path, columns), columns, min_rating, str(path), line_finder(path))
 
 
 def read_frame(
@@ -128,13 +160,16 @@ def read_frame(
     item_column: str | None = None,
     rating_column: str | None = None,
     timestamp_column: str | None = None,
+    ids: IdsAs | None = None,
 ) -> Interactions:
     """From a frame with the Arrow C stream interface (pandas >= 2.2, polars, pyarrow, ...); options as `read_log`."""
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
+    columns = columns.reading_ids(ids)
     where = "the frame"
     log = read_frame_part(frame, columns=columns, min_rating=min_rating)
     log = _dense_enough(log, min_user_interactions, min_item_interactions, where)
     validate_log(log, where)
+    _say(log)
     return log
 
 
@@ -145,6 +180,11 @@ def read_frame_part(
     table = arrow_table(frame)
     table = table.select(columns.find(table.column_names, where))
     return _interactions(table, columns, min_rating, where)
+
+
+def _say(log: Interactions) -> None:
+    for note in log.notes:
+        _log.warning(note)
 
 
 def validate_log(log: Interactions, where: str = "the log") -> None:
@@ -190,16 +230,18 @@ def arrow_table(frame: Any) -> pa.Table:
         raise DataError(f"the frame cannot be read as an Arrow table ({error}); repair the column it names") from error
 
 
-def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, where: str) -> Interactions:
+def _interactions(
+    table: pa.Table, columns: Columns, min_rating: float | None, where: str, line_of: LineOf | None = None
+) -> Interactions:
     if table.num_rows == 0:
         raise DataError(f"{where} holds no interactions; a log needs at least one row below its header")
 
     def column(name: str) -> Column:
-        return Column(table[name], name, where)
+        return Column(table[name], name, where, line_of=line_of)
 
     times = timestamps_of(column(columns.timestamp)) if columns.timestamp in table.column_names else None
-    user_ids, users = IdMap.numbered(ids_of(column(columns.user)))
-    item_ids, items = IdMap.numbered(ids_of(column(columns.item)))
+    user_ids, users = IdMap.numbered(ids_of(column(columns.user), columns.ids))
+    item_ids, items = IdMap.numbered(ids_of(column(columns.item), columns.ids))
     log = Interactions.build(
         users,
         items,
@@ -210,6 +252,8 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, w
         timestamp_unit="s" if times is None else times.unit,
         columns={name: kept_values(column(name)) for name in columns.keep if name in table.column_names},
     )
+    if times is not None and (notes := mixed_units(columns.timestamp, units_like(times))):
+        log = replace(log, notes=notes)
     return log if min_rating is None else rated_at_least(log, min_rating, where=where, column=columns.rating)
 
 

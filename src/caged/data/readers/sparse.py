@@ -67,7 +67,7 @@ def read_npz(path: Path, columns: Columns) -> pa.Table:
     """A matrix that scipy.sparse.save_npz wrote; row and column numbers are the identifiers."""
     from scipy import sparse
 
-    if columns != Columns():
+    if not columns.name_nothing:
         raise DataError(
             f"{path} is a sparse matrix and has no named columns; leave the column options out, "
             f"or use .csv, .tsv or .parquet"

@@ -9,6 +9,7 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 LARGEST_ROW = 2**31 - 1
 LONGEST_NUMBER = 18  # digits that certainly fit int64
+EARLIEST_TIME = 10**8  # no catalogue has as many rows, while epoch seconds since 1973 are larger
+LARGEST_RATING = 10
+FEWEST_LINES = 10  # fewer lines may look like ratings by chance
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK = 1 << 24  # bytes
 CSV_BLOCK = 1 << 24  # bytes; a record, quoted line breaks included, must fit
@@ -141,8 +145,10 @@ def parse_table(path: Path, content: bytes, columns: Columns, delimiter: str) ->
         )
     except pa.ArrowException as error:
         raise DataError(_malformed(path, content, delimiter, len(header), error)) from error
+    if columns.ids == "text":
+        return table
     for name in (columns.user, columns.item):
-        column = Column(table[name], name, str(path))
+        column = Column(table[name], name, str(path), line_of=partial(line_of_row, path, delimiter))
         table = table.set_column(table.column_names.index(name), name, integers_where_all(column))
     return table
 
@@ -157,7 +163,7 @@ def csv_options(names: list[str], delimiter: str, *, newlines_in_values: bool) -
         "convert_options": arrow_csv.ConvertOptions(
             include_columns=names,
             column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=False,  # 'NA' and 'null' are identifiers like any other
+            strings_can_be_null=False,  # what 'NA' and 'null' mean is for the column to say
         ),
     }
 
@@ -199,7 +205,29 @@ def _malformed(path: Path, content: bytes, delimiter: str, expected: int, error:
     return f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); is a quote left open?"
 
 
+def line_of_row(path: Path, delimiter: str, row: int, text: str) -> int | None:
+    """The line on which a data row (from 1) begins, None unless `text` is a field of it.
+
+    For messages: blank lines, and line breaks in fields, count as lines and not as rows. Reads the file again.
+    """
+    try:
+        with io.TextIOWrapper(_opened(path), "utf-8-sig", newline="") as lines:
+            records = csv.reader(lines, delimiter=delimiter)
+            rows, start = -1, 1  # the header comes first
+            for record in records:
+                rows += bool(record)
+                if rows == row:
+                    return start if text in record else None
+                start = records.line_num + 1
+    except (csv.Error, OSError, EOFError, zlib.error, UnicodeDecodeError):
+        pass  # then the data row has to do
+    return None
+
+
 # ---------------------------------------------------------------- LightGCN text
+
+
+NAMED = {"user": "user_id", "item": "item_id", "rating": "rating", "time": "timestamp"}
 
 
 class UserLines(NamedTuple):
@@ -211,7 +239,7 @@ class UserLines(NamedTuple):
 
 
 def read_lightgcn(path: Path, columns: Columns) -> pa.Table:
-    if columns != Columns():
+    if not columns.name_nothing:
         raise DataError(
             f"{path} is LightGCN text (`user item item ...` per line) and has no named columns; "
             f"leave the column options out, or use .csv, .tsv or .parquet"
@@ -233,15 +261,41 @@ def parse_lightgcn(path: Path) -> UserLines:
     edges = np.flatnonzero(np.diff(is_digit, prepend=False, append=False))
     starts, ends = edges[::2], edges[1::2]
     values = _numbers(data, starts, ends)
-    if values.max() > LARGEST_ROW:
-        raise _bad_token(path, content, int(starts[values.argmax()]))
-
     line = np.searchsorted(np.flatnonzero(is_break), starts)
     is_user = np.diff(line, prepend=-1) > 0
+    _reject_ratings(path, values, is_user)
+    if values.max() > LARGEST_ROW:
+        raise _bad_token(path, content, int(starts[values.argmax()]))
     if is_user.all():
         raise DataError(f"{path} holds no interactions: none of its users has an item; is it the right file?")
     owner = values[is_user][np.cumsum(is_user) - 1]
     return UserLines(owner[~is_user], values[~is_user], int(values[is_user].max()))
+
+
+def _reject_ratings(path: Path, values: Array, is_user: Array) -> None:
+    """`user item rating time` per line would pass for users with three items each."""
+    starts = np.flatnonzero(is_user)
+    width = np.diff(starts, append=len(values))
+    if not (width == width[0]).all() or width[0] not in (3, 4):
+        return
+    lines = values.reshape(len(starts), width[0])
+    last = lines[:, -1]
+    if (last >= EARLIEST_TIME).all():
+        columns = "user item rating time" if width[0] == 4 else "user item time"
+    elif (
+        width[0] == 3
+        and len(lines) >= FEWEST_LINES
+        and last.max() <= LARGEST_RATING < lines[:, 1].max()
+        and len(np.unique(lines[:, 0])) < len(lines)
+    ):
+        columns = "user item rating"
+    else:
+        return
+    shown = " ".join(map(str, lines[0]))
+    raise DataError(
+        f"{path} looks like `{columns}` per line (such as `{shown}`), while a .txt file holds `user item item ...`; "
+        f"write it as .csv with the header {','.join(NAMED[column] for column in columns.split())}"
+    )
 
 
 def _numbers(data: Array, starts: Array, ends: Array) -> Array:

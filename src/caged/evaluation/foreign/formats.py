@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from caged.data.ids import Array
 from caged.data.readers.batches import is_text_table, tables_of
-from caged.data.readers.columns import Columns
-from caged.data.readers.files import READERS, reader_for, suffix_of
+from caged.data.readers.columns import Columns, LineOf
+from caged.data.readers.files import READERS, line_finder, reader_for, suffix_of
 from caged.data.readers.sparse import DAMAGED, read_npz
 from caged.data.readers.text import csv_options, header_of, read_csv, read_text, read_tsv, text_chunks
 from caged.errors import DataError, suggestion
@@ -33,6 +33,7 @@ class ListFile(NamedTuple):
     tables: Callable[[], Iterator[pa.Table]]
     untyped: bool  # text that stands for integers where the other side has integers
     note: str | None = None
+    line_of: LineOf | None = None
 
 
 def list_file(path: Path, columns: Columns) -> ListFile:
@@ -52,7 +53,7 @@ def list_file(path: Path, columns: Columns) -> ListFile:
     if reader in DELIMITERS and _lacks_header(path, DELIMITERS[reader]):
         note = f"{path} has no header line: its columns were taken as user, item and score."
         return ListFile(lambda: iter([_without_header(path, DELIMITERS[reader])]), True, note)
-    return ListFile(lambda: tables_of(path, columns), is_text_table(path))
+    return ListFile(lambda: tables_of(path, columns), is_text_table(path), line_of=line_finder(path))
 
 
 def title_of(path: Path) -> str:

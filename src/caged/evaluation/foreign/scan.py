@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from caged.data.ids import Array, IdMap, is_text
 from caged.data.readers.batches import TABLE_ROWS
-from caged.data.readers.columns import Column, ids_of, integers_where_all, ranks_of, scores_of
+from caged.data.readers.columns import Column, LineOf, ids_of, integers_where_all, ranks_of, scores_of
 from caged.data.readers.files import arrow_table
 from caged.data.readers.folders import part_files
 from caged.errors import DataError
@@ -44,6 +44,7 @@ class Recommendations:
     tables: Callable[[], Iterator[pa.Table]]
     columns: ListColumns = COLUMNS
     note: str | None = None  # about how the file was read
+    line_of: LineOf | None = None  # where the table is a file with lines
 
     @classmethod
     def of(cls, recs: Any, columns: ListColumns = COLUMNS) -> Recommendations:
@@ -64,7 +65,7 @@ class Recommendations:
         if path.is_dir():
             return cls._from_folder(path, columns)
         file = list_file(path, columns)
-        return cls(str(path), title_of(path), file.untyped, file.tables, columns, file.note)
+        return cls(str(path), title_of(path), file.untyped, file.tables, columns, file.note, file.line_of)
 
     @classmethod
     def _from_folder(cls, folder: Path, columns: ListColumns) -> Recommendations:
@@ -152,11 +153,12 @@ def _piece(found: Scan, flat: Flat, rows_before: int) -> Piece:
     recs, names = found.recs, flat.names
 
     def column(values: pa.ChunkedArray, name: str | None) -> Column:
-        return Column(values, str(name), recs.where, rows_before=None if flat.is_nested else rows_before)
+        before = None if flat.is_nested else rows_before
+        return Column(values, str(name), recs.where, rows_before=before, line_of=recs.line_of)
 
     return Piece(
-        found.users.codes(_ids_like(column(flat.user, names.user), found.users.known, recs.untyped)),
-        found.items.codes(_ids_like(column(flat.item, names.item), found.items.known, recs.untyped)),
+        found.users.codes(_ids_like(column(flat.user, names.user), found.users.known, recs)),
+        found.items.codes(_ids_like(column(flat.item, names.item), found.items.known, recs)),
         None if flat.rank is None else ranks_of(column(flat.rank, names.rank)),
         None if flat.score is None else scores_of(column(flat.score, names.score)),
     )
@@ -168,10 +170,10 @@ def _added(total: Array, more: Array) -> Array:
     return longer
 
 
-def _ids_like(column: Column, known: IdMap, untyped: bool) -> pa.Array:
+def _ids_like(column: Column, known: IdMap, recs: Recommendations) -> pa.Array:
     """The identifiers as integers or text, whichever `known` holds."""
-    ids = ids_of(column)
-    if untyped and known.are_integers:
+    ids = ids_of(column, recs.columns.ids)
+    if recs.untyped and known.are_integers:
         ids = integers_where_all(Column(ids, column.name, column.where, rows_before=column.rows_before))
     if is_text(ids.type) == known.are_integers and len(known):
         kinds = ("integers", "text") if known.are_integers else ("text", "integers")

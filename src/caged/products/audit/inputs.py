@@ -15,10 +15,11 @@ from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
 from caged.data.readers.canonical import is_canonical
-from caged.data.readers.columns import Column, Columns, ids_of, integers_where_all, need_column, refuse_repeated
+from caged.data.readers.columns import Column, Columns, IdsAs, ids_of, integers_where_all, need_column, refuse_repeated
 from caged.data.readers.files import (
     DEFAULT_COLUMNS,
     arrow_table,
+    line_finder,
     opened_parquet,
     read_frame_part,
     read_part,
@@ -49,6 +50,11 @@ class AuditInputs:
     def parts(self) -> dict[str, Interactions]:
         named = {"train": self.train, "valid": self.valid, "test": self.test, **self.further}
         return {name: part for name, part in named.items() if part is not None}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was odd when the logs were read."""
+        return tuple(f"{name}: {note}." for name, part in self.parts.items() for note in part.notes)
 
     @cached_property
     def user_ids(self) -> IdMap:
@@ -95,7 +101,7 @@ def read_inputs(
     }
     if "train" not in given:
         raise DataError("the split given as train has no training part; give the log that the recommender learned from")
-    catalogue, titles = (None, {}) if items is None else _item_table(items)
+    catalogue, titles = (None, {}) if items is None else _item_table(items, columns.ids)
     inputs = AuditInputs(
         given["train"],
         held_out["valid"],
@@ -163,13 +169,14 @@ class _ItemColumns(Columns):
         return read
 
 
-def _item_table(items: Any) -> tuple[IdMap, dict[str, str]]:
+def _item_table(items: Any, kind: IdsAs) -> tuple[IdMap, dict[str, str]]:
     where = str(items) if isinstance(items, str | Path) else "the frame of items"
-    table = _read_item_table(Path(items)) if isinstance(items, str | Path) else arrow_table(items)
+    table = _read_item_table(Path(items), kind) if isinstance(items, str | Path) else arrow_table(items)
     table = table.select(_ItemColumns().find(table.column_names, where))
     if table.num_rows == 0:
         raise DataError(f"{where} holds no items; leave the item table out, or give one with a row per item")
-    ids = ids_of(Column(table["item_id"], "item_id", where))
+    line_of = line_finder(Path(items)) if isinstance(items, str | Path) else None
+    ids = ids_of(Column(table["item_id"], "item_id", where, line_of=line_of), kind)
     if "title" not in table.column_names:
         return IdMap.of(ids), {}
     names = ids.cast(pa.large_string()).to_pylist()
@@ -177,8 +184,8 @@ def _item_table(items: Any) -> tuple[IdMap, dict[str, str]]:
     return IdMap.of(ids), {name: str(title) for name, title in zip(names, titles, strict=True) if title}
 
 
-def _read_item_table(path: Path) -> pa.Table:
-    """Parquet, CSV or TSV; CSV identifiers as integers where all of them are."""
+def _read_item_table(path: Path, kind: IdsAs) -> pa.Table:
+    """Parquet, CSV or TSV; CSV identifiers as integers where all of them are, unless all are text."""
     from pyarrow import csv
 
     reader_for(path)
@@ -196,5 +203,7 @@ def _read_item_table(path: Path) -> pa.Table:
         table = csv.read_csv(pa.BufferReader(content), **csv_options(names, delimiter, newlines_in_values=True))
     except pa.ArrowException as error:
         raise DataError(f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); repair the line") from error
+    if kind == "text":
+        return table
     ids = integers_where_all(Column(table["item_id"], "item_id", str(path)))
     return table.set_column(table.column_names.index("item_id"), "item_id", ids)

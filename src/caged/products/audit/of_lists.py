@@ -56,6 +56,7 @@ class ListNames:
         return ListColumns(
             user=logs.user,
             item=logs.item,
+            ids=logs.ids,
             list_user=self.user,
             list_item=self.item,
             score=self.score,
@@ -105,7 +106,7 @@ def audit_lists(
     source = Recommendations.of(recs, list_columns.beside(columns))
     scanned = scan(source, inputs.user_ids, inputs.item_ids)
     inputs = inputs.joined_by(scanned.unknown_users, scanned.unknown_items)
-    about = _About(name or source.name, command, None, inputs.titles)
+    about = _About(name or source.name, command, None, inputs.titles, inputs.notes)
     with meanwhile(lambda: [part.fingerprint for part in inputs.parts.values()]) as fingerprints:
         lists, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
 
@@ -177,6 +178,7 @@ class _About:
     command: str
     protocol: str | None
     titles: Mapping[str, str]
+    notes: tuple[str, ...] = ()  # about the logs
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def _result(
         users=report.users_per_metric,
         intervals=intervals(report),
         counts=counted,
-        notes=(*how.notes, *notes, *problems),
+        notes=(*about.notes, *how.notes, *notes, *problems),
         evidence=evidence,
         exposure=Exposure(
             item_ids=train.item_ids,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from caged.data.readers.columns import Columns
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.measure import Missing
 from caged.evaluation.metrics import MetricKey
@@ -118,6 +119,7 @@ def audit(
     list_item_column: str | None = None,
     score_column: str | None = None,
     rank_column: str | None = None,
+    ids: str = "auto",
 ) -> Audit:
     """See the popularity bias of any recommender.
 
@@ -126,7 +128,8 @@ def audit(
     title. `k` is one cut-off or several; charts show the first. `missing` says what a user with relevant items and no
     list means (`zero` or `skip`); `drop_seen` removes listed items that the user had in train or valid. `evidence` says
     what the test rests on (natural, intervened, random or oracle), `further_tests` are other tests by name. The columns
-    of lists may be named; who names a score or a rank reads that one alone.
+    of lists may be named; who names a score or a rank reads that one alone. `ids="text"` takes every identifier for a
+    name, also `NaN` or `1.2e+12`.
     """
     ks = (k,) if isinstance(k, int) else tuple(k)
     result = audit_lists(
@@ -142,6 +145,7 @@ def audit(
         further_tests=further_tests,
         name=name,
         list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
+        columns=Columns().reading_ids(ids),
     )
     return Audit(result)
 
