@@ -18,7 +18,8 @@ from caged.runs import execute as run_module
 from caged.runs import train as train_module
 from caged.runs.protocols import HONEST, PAPER, selection_parts
 from caged.training import Loop
-from tests.cli.invoke import train
+from tests.cli.invoke import caged as caged_command
+from tests.cli.invoke import refused_without_a_trace, train
 from tests.conftest import Pair, write_log
 
 
@@ -163,3 +164,36 @@ def test_the_test_part_is_read_once_after_training(
     monkeypatch.setattr(run_module, "evaluate_part", evaluate_test)
     train(log_csv, tmp_path / "run")
     assert events == ["trained", "tested"]
+
+
+def strangers_in_test(released: Path, folder: Path, lines: str) -> Path:
+    """The released split with further users and items in its test part."""
+    folder.mkdir()
+    (folder / "train.txt").write_text((released / "train.txt").read_text())
+    (folder / "test.txt").write_text((released / "test.txt").read_text() + lines)
+    return folder
+
+
+def test_with_catalogue_train_new_names_in_test_change_no_model(released: Path, tmp_path: Path) -> None:
+    """By default they take rows of the initial tables, and so another model is trained."""
+    plain = strangers_in_test(released, tmp_path / "plain", "")
+    strange = strangers_in_test(released, tmp_path / "strange", "7 900\n500 3\n")
+    models = {}
+    for catalogue in ("all", "train"):
+        for data in (plain, strange):
+            run = tmp_path / f"{catalogue}-{data.name}"
+            outcome = train(data, run, "--catalogue", catalogue)
+            models[run.name] = (run / "checkpoint" / "model.safetensors").read_bytes()
+            stored = json.loads((run / "run.json").read_text())
+            assert stored["spec"]["config"]["data"]["catalogue"] == catalogue
+            said = "7 of the 92 pairs of test (7.6%) name users or items that training never sees" in outcome.err
+            assert said == (run.name == "train-strange")
+    assert models["train-plain"] == models["train-strange"]
+    assert models["all-plain"] != models["all-strange"]
+    again = json.loads(caged_command("evaluate", tmp_path / "train-strange", "--json").out)
+    assert again["metrics"] == json.loads((tmp_path / "train-strange" / "metrics.json").read_text())["metrics"]
+
+
+def test_paper_owns_its_catalogue(released: Path, tmp_path: Path) -> None:
+    arguments = ["train", "--data", str(released), "--method", "mostpop", "--protocol", "paper", "--catalogue", "train"]
+    refused_without_a_trace(tmp_path, arguments, "data.catalogue is 'train', but protocol 'paper' fixes the split")

@@ -66,6 +66,12 @@ def base(rated_csv: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 # On CPU these are refused or without effect; tests/training/test_step.py and tests/graph try them on a GPU.
 CUDA_ONLY = {"train.backend": "dense", "train.precision": "bf16", "train.capture": "false"}
 
+# These change nothing on the log below; where their effect is tested.
+OF_OTHER_DATA = {
+    "data.ids": "test_train.test_ids_as_text_are_recorded_and_used_again",
+    "data.catalogue": "test_protocols_leak.test_with_catalogue_train_new_names_in_test_change_no_model",
+}
+
 # option -> a value, and the first thing that it must change
 OPTIONS = {
     "data.user_column": ("visitor", "users"),
@@ -125,7 +131,7 @@ def test_checkpoint_seconds(seconds: int, seen: list[int], log_csv: Path, tmp_pa
 def test_no_option_is_left_out() -> None:
     configs = {"data": DataConfig, "train": TrainConfig, "eval": EvalConfig, "method": METHODS["lightgcn"].config}
     known = {f"{section}.{field.name}" for section, config in configs.items() for field in dataclasses.fields(config)}
-    assert known == {*OPTIONS, *CUDA_ONLY, "train.checkpoint_seconds"}
+    assert known == {*OPTIONS, *CUDA_ONLY, *OF_OTHER_DATA, "train.checkpoint_seconds"}
 
 
 # ---------------------------------------------------------------- flags
@@ -155,6 +161,8 @@ ELSEWHERE = {
     "--init": "experiments.test_init",
     "--record": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
     "--variant": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
+    "--ids": OF_OTHER_DATA["data.ids"],
+    "--catalogue": OF_OTHER_DATA["data.catalogue"],
     "--save-weights": "test_plot.test_weights_before_during_and_after",
     "--no-report": "test_audit.test_the_numbers_of_a_run_are_those_of_its_audit",
     "--json": "test_run_folder.test_json_output_is_what_the_folder_holds",

@@ -66,6 +66,12 @@ def train(
     k_core: Annotated[
         int | None, typer.Option(help="Keep users and items with at least this many interactions among themselves.")
     ] = None,
+    catalogue: Annotated[
+        str,
+        typer.Option(
+            help="all (users and items of every part) or train (without those that only the test part names)."
+        ),
+    ] = "all",
     validate_on: Annotated[
         str | None,
         typer.Option(help="Choose the epoch only on held-out interactions with COLUMN=VALUE, e.g. source=explore."),
@@ -113,7 +119,13 @@ def train(
             seed=seed,
             device=device,
             threads=threads,
-            data={**columns, "min_rating": min_rating, "k_core": k_core, "validate_on": validate_on},
+            data={
+                **columns,
+                "min_rating": min_rating,
+                "k_core": k_core,
+                "validate_on": validate_on,
+                "catalogue": catalogue,
+            },
         )
         folder = out or Path("runs") / f"{_stem(data)}-{method}-{seed}"
     for warning in warnings_of(spec):

@@ -15,6 +15,7 @@ from caged.data.splits import (
     split,
     split_by_time,
     split_log,
+    training_catalogue,
     validate_on,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "split",
     "split_by_time",
     "split_log",
+    "training_catalogue",
     "validate_log",
     "validate_on",
 ]

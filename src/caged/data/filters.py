@@ -60,12 +60,19 @@ def k_core(log: Interactions, k_user: int, k_item: int, *, where: str = "the log
 def _occurring(log: Interactions, chosen: Array) -> Interactions:
     """The chosen pairs, in the rows of the users and items that they mention."""
     kept = log.select(chosen)
-    user_ids, users = _occurring_ids(log.user_ids, kept.users)
-    item_ids, items = _occurring_ids(log.item_ids, kept.items)
-    return replace(kept, user_ids=user_ids, item_ids=item_ids, users=users, items=items, merged=log.merged)
+    renumbered = within(kept, kept.user_degrees > 0, kept.item_degrees > 0)
+    return replace(renumbered, merged=log.merged)
 
 
-def _occurring_ids(ids: IdMap, rows: Array) -> tuple[IdMap, Array]:
-    occurs = np.zeros(len(ids), dtype=bool)
-    occurs[rows] = True
-    return IdMap(ids.external(np.flatnonzero(occurs))), (np.cumsum(occurs) - 1)[rows]
+def within(log: Interactions, users: Array, items: Array) -> Interactions:
+    """The pairs of the users and items that two masks over the rows keep, in the rows of these alone."""
+    kept = log.select(users[log.users] & items[log.items])
+    (user_ids, user_rows), (item_ids, item_rows) = _kept_ids(log.user_ids, users), _kept_ids(log.item_ids, items)
+    return replace(kept, user_ids=user_ids, item_ids=item_ids, users=user_rows[kept.users], items=item_rows[kept.items])
+
+
+def _kept_ids(ids: IdMap, kept: Array) -> tuple[IdMap, Array]:
+    """The identifiers that a mask keeps, and their row numbers by old row."""
+    if kept.all():
+        return ids, np.arange(len(ids))
+    return IdMap(ids.external(np.flatnonzero(kept))), np.cumsum(kept) - 1

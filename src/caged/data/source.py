@@ -49,6 +49,7 @@ class Source:
     dropped: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     dataset: Dataset | None = None  # the row of the table, for a known dataset
+    listed_items: IdMap | None = None  # of the item table in a folder with parts
 
     @property
     def contents(self) -> dict[str, Interactions]:
@@ -82,6 +83,7 @@ def load(
         return load_dataset(recognised, path, columns=columns, min_rating=min_rating, catalogue=catalogue)
     is_split = path.is_dir() and not is_canonical(path)
     files = _part_files(path) if is_split else {"log": path}
+    listed = _listed_items(path / ITEM_TABLE, columns.ids) if is_split and catalogue == "occurring" else None
     if catalogue == "max_id":
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
@@ -92,15 +94,14 @@ def load(
             lambda file: read_part(
                 file, columns=for_test if file == files.get("test") else columns, min_rating=min_rating
             ),
-            item_table=path / ITEM_TABLE if is_split else None,
-            ids=columns.ids,
+            listed=listed,
         )
     whole = next(iter(contents.values()))  # any of them: they share the catalogue
     validate_log(whole, str(path))
     if not is_split:
         return Source(name, path, log=whole, notes=whole.notes)
     notes = (*_notes_of_parts(contents), *check_overlap(contents["train"], contents))
-    return Source(name, path, parts=contents, notes=notes)
+    return Source(name, path, parts=contents, notes=notes, listed_items=listed)
 
 
 def load_dataset(
@@ -236,23 +237,20 @@ def _part_files(folder: Path) -> dict[str, Path]:
 
 
 def _read_occurring(
-    files: Mapping[str, Path],
-    read: Callable[[Path], Interactions],
-    *,
-    item_table: Path | None = None,
-    ids: IdsAs = "auto",
+    files: Mapping[str, Path], read: Callable[[Path], Interactions], *, listed: IdMap | None = None
 ) -> dict[str, Interactions]:
     parts = {part: read(path) for part, path in files.items()}
-    listed = [_listed_items(item_table, ids)] if item_table is not None and item_table.is_file() else []
     if "train" in parts:
-        check_kinds(parts["train"], parts, *listed)
+        check_kinds(parts["train"], parts, listed)
     user_ids = IdMap.union(part.user_ids for part in parts.values())
-    item_ids = IdMap.union([*(part.item_ids for part in parts.values()), *listed])
+    item_ids = IdMap.union([*(part.item_ids for part in parts.values()), *([] if listed is None else [listed])])
     return {name: part.reindexed(user_ids, item_ids) for name, part in parts.items()}
 
 
-def _listed_items(path: Path, ids: IdsAs) -> IdMap:
+def _listed_items(path: Path, ids: IdsAs) -> IdMap | None:
     """The items of an item table: they are in the catalogue even if nobody has interacted with them yet."""
+    if not path.is_file():
+        return None
     try:
         return IdMap.of(ids_of(Column(pq.read_table(path, columns=["item_id"])["item_id"], "item_id", str(path)), ids))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-from caged.data import Interactions, Source, Split, load, validate_log
+from caged.data import Interactions, Source, Split, load, training_catalogue, validate_log
 from caged.data.filters import k_core
 from caged.errors import DataError
 from caged.evaluation.lists import USUAL_K, check_k, usual_k
@@ -52,6 +52,10 @@ def load_data(spec: ExperimentSpec, path: str | None = None) -> Loaded:
     if spec.data.k_core is not None:
         source = _core_of(source, spec.data.k_core)
     parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
+    if spec.data.catalogue == "train":
+        seen = training_catalogue(parts, source.extra_tests, listed=source.listed_items)
+        parts = seen.split
+        source = replace(source, extra_tests=seen.further, notes=(*source.notes, *seen.notes))
     facts = _facts(source, parts)
     if spec.eval.k == (USUAL_K,) and facts["items"] < USUAL_K:
         k = usual_k(facts["items"])

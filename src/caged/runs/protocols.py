@@ -54,9 +54,13 @@ def protocol_named(name: str) -> Protocol:
     return PROTOCOLS[name]
 
 
-def check_split_options(protocol: Protocol, kind: str, mark: str | None) -> None:
-    """`paper` owns its split and decides on the test part: there is nothing to choose."""
-    for name, value, default in (("split", kind, "random"), ("validate_on", mark, None)):
+def check_split_options(protocol: Protocol, kind: str, mark: str | None, catalogue: str = "all") -> None:
+    """`paper` owns its split and catalogue and decides on the test part: there is nothing to choose."""
+    for name, value, default in (
+        ("split", kind, "random"),
+        ("validate_on", mark, None),
+        ("catalogue", catalogue, "all"),
+    ):
         if protocol is PAPER and value != default:
             raise ConfigError(f"data.{name} is '{value}', but protocol 'paper' fixes the split; use --protocol honest")
 

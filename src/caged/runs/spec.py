@@ -35,6 +35,11 @@ class DataConfig:
     k_core: int | None = option(
         None, "of a log, keep only users and items with this many interactions among themselves", minimum=1
     )
+    catalogue: str = option(
+        "all",
+        "all: the users and items of every part; train: only those of train and validation, and of the item table",
+        choices=("all", "train"),
+    )
     split: str = option("random", "how a log is split; a folder with parts is split already", choices=tuple(KINDS))
     split_seed: int = option(1, "seed of the split, apart from the seed of training", minimum=0)
     validate_on: str | None = option(
@@ -149,7 +154,7 @@ def resolve(
             raise ConfigError(unknown("section", section, SECTIONS) + f" (in --set {text})")
         values[section][key] = value
     chosen_data = build(DataConfig, values["data"], "data")
-    check_split_options(protocol_named(protocol), chosen_data.split, chosen_data.validate_on)
+    check_split_options(protocol_named(protocol), chosen_data.split, chosen_data.validate_on, chosen_data.catalogue)
     return ExperimentSpec(
         source=source,
         method=method,

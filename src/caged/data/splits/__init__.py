@@ -1,11 +1,13 @@
 """Splits of a log into train, validation and test: their kinds, and a split as a folder.
 
+catalogue the catalogue without what only test parts name
 kinds     every way to split, and what a split is
 draws     the random draw behind a popularity-balanced test part
 marked    validation from the interactions that a log marks
 folder    a split as files that `--data` takes
 """
 
+from caged.data.splits.catalogue import TrainingCatalogue, training_catalogue
 from caged.data.splits.folder import check_kept, write_split
 from caged.data.splits.kinds import (
     KINDS,
@@ -25,6 +27,7 @@ __all__ = [
     "KINDS",
     "Development",
     "Split",
+    "TrainingCatalogue",
     "carve_validation",
     "check_kept",
     "given_split",
@@ -34,6 +37,7 @@ __all__ = [
     "split",
     "split_by_time",
     "split_log",
+    "training_catalogue",
     "validate_on",
     "write_split",
 ]

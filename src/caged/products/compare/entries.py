@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from caged.config import to_dict
 from caged.data.ids import Array, IdMap
 from caged.errors import RunError
 from caged.evaluation.metrics import MetricKey
 from caged.products.audit import read_audit
 from caged.runs.catalogue import operational_settings
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
+from caged.runs.spec import DataConfig
 
 SPLIT_SEED = "data.split_seed"  # another split shows in the fingerprints; it makes no other method
 
@@ -177,6 +179,7 @@ def _read_run(stored_run: RunFolder) -> Entry:
         )
     spec = run.spec
     config = {section: values for section, values in spec["config"].items() if section != "eval"}
+    config["data"] = {**to_dict(DataConfig()), **config["data"]}  # a run may be older than some options
     settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
     ignored = {SPLIT_SEED, *operational_settings(spec["method"])}
     stored = read_audit(folder, stored_run)
