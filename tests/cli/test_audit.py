@@ -450,3 +450,30 @@ def test_times_in_several_units_are_a_note(parts: Path, tmp_path: Path) -> None:
     log.write_text("\n".join(["user_id,item_id,timestamp", *lines]))
     outcome = caged("audit", parts / "recs.csv", "--train", log, "-k", "5")
     assert "note: train: column 'timestamp' mixes units" in outcome.err
+
+
+# ---------------------------------------------------------------- the basis of a gate
+
+
+def test_the_same_lists_with_another_catalogue_fail_no_gate(parts: Path, tmp_path: Path) -> None:
+    assert audit(parts, "-o", tmp_path / "base").code == 0
+    more = [f"i{number:02}" for number in range(90)]
+    (tmp_path / "items.csv").write_text("\n".join(["item_id", *more]) + "\n")
+    against = ("--items", tmp_path / "items.csv", "--against", tmp_path / "base")
+    refused = audit(parts, *against, "--fail-if", f"coverage@{K} drops 1%")
+    assert refused.code == 2
+    assert "the catalogues differ" in refused.error
+    assert "--items" in refused.error
+    passed = audit(parts, *against, "--fail-if", f"recall@{K} drops 1%")
+    assert passed.code == 0
+    assert "the catalogues differ" in passed.err
+
+
+def test_skipping_users_hides_no_drop(parts: Path, tmp_path: Path) -> None:
+    assert audit(parts, "-o", tmp_path / "base").code == 0
+    good = {row[0] for row in rows_of(parts / "recs.csv")[:50]}
+    fewer = _write_lists(tmp_path / "fewer.csv", [row for row in rows_of(parts / "recs.csv") if row[0] in good])
+    gate = ("--against", tmp_path / "base", "--fail-if", f"recall@{K} drops 1%")
+    refused = audit(parts, *gate, "--missing", "skip", recs=fewer)
+    assert refused.code == 2
+    assert "--missing" in refused.error

@@ -147,7 +147,8 @@ def audit(
     if gates or base is not None:
         refuse_problems(result)
     if base is not None:
-        base.check_comparable(result.fingerprints)
+        for note in base.check_comparable(result, gates):
+            say(f"note: {note}")
     verdicts = judge(gates, result.metrics, base)
     _write(result, out, html)
     _report(result, verdicts, as_json=as_json)

@@ -157,6 +157,12 @@ class Metric:
     needs_test: bool = False
     published: bool = False  # only for comparison with published tables; misleads elsewhere
     depth: int | None = None  # places that it reads whatever k is, and the largest k
+    of_catalogue: bool = False  # counts items that nobody has used or listed
+    of_groups: bool = False  # knows popular and niche items also where it is for everything
+
+    @property
+    def counts_catalogue(self) -> bool:
+        return self.of_catalogue or isinstance(self.formula, OfItems)
 
     def exists_at(self, k: int) -> bool:
         return self.depth is None or k <= self.depth
@@ -345,6 +351,7 @@ _ROWS = (
         groups=_BY_USERS,
         formula=_mean(lambda lists, k: bias.tail_share(lists.items, lists.groups.niche, k)),
         meaning="Share of the first {k} places that go to niche items; the average user.",
+        of_groups=True,
     ),
     Metric(
         name="aclt",
@@ -353,6 +360,7 @@ _ROWS = (
         groups=_WHOLE,
         formula=_mean(lambda lists, k: bias.aclt(lists.items, lists.groups.niche, k)),
         meaning="Number of niche items among the first {k}; the average user.",
+        of_groups=True,
     ),
     Metric(
         name="novelty",
@@ -426,6 +434,7 @@ _ROWS = (
         formula=OfSums(_shown_and_could_be, *_RATIO),
         meaning="Of all pairs of a listed user and an item of the group that is new to the user, the share that "
         "stands in the lists of {k}.",
+        of_catalogue=True,
     ),
     Metric(
         name="pop_rsp",
@@ -435,6 +444,8 @@ _ROWS = (
         formula=OfSums(_shown_and_could_be, *_DISPARITY),
         meaning="Statistical parity: how far the exposure rates of popular and niche items are apart, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
+        of_catalogue=True,
+        of_groups=True,
     ),
     Metric(
         name="pooled_recall",
@@ -454,6 +465,7 @@ _ROWS = (
         meaning="Equal opportunity: how far the pooled recalls of popular and niche items are apart, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         needs_test=True,
+        of_groups=True,
     ),
 )
 METRICS = {metric.name: metric for metric in _ROWS}

@@ -15,6 +15,7 @@ import torch
 
 from caged.data import Interactions, Split
 from caged.errors import RunError
+from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.graph import check_engine
 from caged.models import MayBeNeutral, Method
@@ -207,6 +208,7 @@ def _write(result: RunResult) -> None:
         "metrics": report.metrics,
         "users": report.users_per_metric,
         "counts": report.counts,
+        "basis": Basis.of(evaluation.reference, report.counts).to_json(),
         **({"extra_tests": result.extra_tests} if result.further else {}),
     }
     result.folder.write_evaluation(tables, metrics)

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from caged.errors import ConfigError
+from caged.evaluation.basis import Basis
 from caged.products.audit.gates import Base, Gate, Verdict, check_gates, judge, parse_gate
+from caged.products.audit.result import AuditResult
+from tests.products.audit.audits import made_up
 
 METRICS = {"recall@20": 0.099, "tail_share@20": 0.25, "popularity_lift@20": -0.5, "pru@20": math.nan, "hit@20": 0.0}
 
@@ -138,11 +143,36 @@ def test_undefined_values_fail_and_say_so(text: str, against: Base | None, words
 
 
 def test_another_test_part_is_no_base() -> None:
-    base().check_comparable({"train": "a" * 64, "test": "b" * 64})
-    base().check_comparable({"train": "a" * 64})
+    def measured_on(**fingerprints: str) -> AuditResult:
+        return replace(made_up(), fingerprints=fingerprints)
+
+    both = {"train": "a" * 64, "test": "b" * 64}
+    for given in (both, {"train": "a" * 64}):
+        (note,) = base().check_comparable(measured_on(**given), ())
+        assert "does not say with which catalogue" in note
     for part in ("train", "test"):
         with pytest.raises(ConfigError, match=f"another {part} part"):
-            base().check_comparable({"train": "a" * 64, "test": "b" * 64, part: "c" * 64})
+            base().check_comparable(measured_on(**{**both, part: "c" * 64}), ())
+
+
+def test_another_basis_is_refused_where_a_gate_depends_on_it() -> None:
+    here = Basis("items", 10, "popular", "zero", 0)
+    result = replace(made_up(), fingerprints={}, basis=here)
+
+    def notes(other: Basis, gate: str) -> list[str]:
+        return replace(base(), basis=other).check_comparable(result, [parse_gate(gate)])
+
+    assert notes(here, "coverage@20 drops 1%") == []
+    for other, gate, words in (
+        (replace(here, catalogue="others", items=7), "coverage@20 drops 1%", "catalogues differ .7 items and 10"),
+        (replace(here, missing="skip", left_out=4), "recall@20 drops 1%", "4 and 0 of them"),
+        (replace(here, groups="others"), "recall@20/niche drops 1%", "groups of popular and niche items differ"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            notes(other, gate)
+        (note,) = notes(other, "arp@20 rises 1%")
+        assert re.search(words, note)
+        assert notes(other, "coverage@20 < 0.1") == [note]  # not relative to the base
 
 
 def test_gates_are_values() -> None:

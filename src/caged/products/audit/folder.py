@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from caged.errors import RunError
+from caged.evaluation.basis import Basis
 from caged.evaluation.bootstrap import Interval
 from caged.files import new_folder, read_json, write_json
 from caged.products.audit.result import AuditResult, Exposure
@@ -50,6 +51,8 @@ def metrics_json(result: AuditResult) -> dict[str, Any]:
         "evidence": result.evidence,
         "name": result.name,
         "fingerprints": result.fingerprints,
+        **({} if result.basis is None else {"basis": result.basis.to_json()}),
+        **({"problems": list(result.problems)} if result.problems else {}),
         **({"extra_tests": {name: other.metrics for name, other in result.further.items()}} if result.further else {}),
     }
 
@@ -97,6 +100,8 @@ class StoredAudit:
     intervals: Mapping[str, Interval]  # none for a run
     counts: Mapping[str, int]
     fingerprints: Mapping[str, str]  # of train, valid, test
+    basis: Basis | None = None  # None in folders of earlier versions
+    problems: tuple[str, ...] = ()
 
 
 def read_audit(folder: Path, run: RunFolder | None = None) -> StoredAudit:
@@ -123,6 +128,8 @@ def read_audit(folder: Path, run: RunFolder | None = None) -> StoredAudit:
             intervals={key: Interval(**interval) for key, interval in stored.get("intervals", {}).items()},
             counts=stored["counts"],
             fingerprints=fingerprints,
+            basis=Basis.from_json(stored.get("basis")),
+            problems=tuple(stored.get("problems", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder / METRICS} is incomplete ({error}); restore the file, or audit again") from error

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caged.errors import ConfigError, DataError, suggestion
+from caged.evaluation.basis import Basis
 from caged.evaluation.metrics import METRICS, MetricKey
 from caged.products.audit.folder import read_audit
 from caged.products.audit.result import AuditResult
@@ -87,14 +88,34 @@ class Base:
     folder: Path
     metrics: Mapping[str, float]
     fingerprints: Mapping[str, str]
+    basis: Basis | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Base:
         found = read_audit(folder)
-        return cls(folder, found.metrics, found.fingerprints)
+        if found.problems:
+            raise DataError(
+                f"--against {folder} was measured on wrong input: {' '.join(found.problems)} Repair and audit it again"
+            )
+        return cls(folder, found.metrics, found.fingerprints, found.basis)
 
-    def check_comparable(self, fingerprints: Mapping[str, str]) -> None:
-        """Numbers over other data would differ for reasons that no gate is about."""
+    def check_comparable(self, result: AuditResult, gates: Iterable[Gate]) -> list[str]:
+        """Numbers over other data would differ for reasons that no gate is about; returned are notes."""
+        self._check_parts(result.fingerprints)
+        if self.basis is None or result.basis is None:
+            return [f"{self.folder} does not say with which catalogue, groups and --missing it was measured"]
+        relative = [gate for gate in gates if gate.is_relative]
+        unlike = self.basis.unlike(result.basis)
+        for one in unlike:
+            gate = next((gate for gate in relative if one.concerns(gate.key)), None)
+            if gate is not None:
+                raise ConfigError(
+                    f"gate '{gate.text}' cannot be judged against {self.folder}: {one.sentence}, there and here; "
+                    f"{one.fix}"
+                )
+        return [f"against {self.folder}: {one.sentence}, there and here" for one in unlike]
+
+    def _check_parts(self, fingerprints: Mapping[str, str]) -> None:
         for part in ("train", "test"):
             known = self.fingerprints.get(part), fingerprints.get(part)
             if None not in known and known[0] != known[1]:

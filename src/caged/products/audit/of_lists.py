@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.seen import Seen, find
 from caged.errors import ConfigError
+from caged.evaluation.basis import Basis
 from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.list_columns import ListColumns
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
@@ -104,9 +106,11 @@ def audit_lists(
             f"evidence is '{evidence}', and there is no test that could rest on it; give one, or leave it out"
         )
     source = Recommendations.of(recs, list_columns.beside(columns))
-    scanned = scan(source, inputs.user_ids, inputs.item_ids)
+    catalogue = inputs.item_ids
+    scanned = scan(source, inputs.user_ids, catalogue)
     inputs = inputs.joined_by(scanned.unknown_users, scanned.unknown_items)
     about = _About(name or source.name, command, None, inputs.titles, inputs.notes)
+    how = _How(drop_seen, missing, scanned.has_ranks, scanned.notes, catalogue)
     with meanwhile(lambda: [part.fingerprint for part in inputs.parts.values()]) as fingerprints:
         lists, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
 
@@ -117,7 +121,6 @@ def audit_lists(
             measured = Measured(report, reference)
             seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
             counted = {**counts, **seen}
-            how = _How(drop_seen=drop_seen, missing=missing, has_ranks=scanned.has_ranks, notes=scanned.notes)
             return _result(about, measured, lists, rests_on, counted, how)
 
         result = against(inputs.test, evidence if inputs.test is not None else "none")
@@ -189,6 +192,7 @@ class _How:
     missing: Missing
     has_ranks: bool
     notes: tuple[str, ...] = ()  # about the columns of the lists
+    catalogue: IdMap | None = None  # before the items joined it that only the lists name
 
 
 AS_RANKED = _How(drop_seen=False, missing="zero", has_ranks=True)  # lists of our own models
@@ -237,6 +241,7 @@ def _result(
         sums=measured.sums if report.sums else None,
         bucket_mass=tuple(int(mass) for mass in groups.bucket_mass),
         titles=about.titles,
+        basis=Basis.of(reference, report.counts, missing=how.missing, catalogue=how.catalogue),
         problems=problems,
     )
 

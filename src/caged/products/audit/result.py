@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from caged.data.ids import Array, IdMap
+from caged.evaluation.basis import Basis
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.metrics import MetricKey
 from caged.products.audit.evidence import Evidence
@@ -65,6 +66,7 @@ class AuditResult:
     sums: pa.Table | None = None  # user_id and the numerators and denominators of the pooled keys
     bucket_mass: tuple[int, ...] = ()  # training interactions per popularity bucket
     titles: Mapping[str, str] = field(default_factory=dict)  # of items, by id as text, as far as known
+    basis: Basis | None = None  # what it was measured with
     problems: tuple[str, ...] = ()  # among the notes: the input is wrong as a whole, so no gate may pass
 
     @property

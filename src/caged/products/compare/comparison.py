@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from caged.errors import ConfigError, unknown
 from caged.evaluation.metrics import MetricKey
+from caged.products.compare.bases import Bases
 from caged.products.compare.differences import Difference, adjusted, differences
 from caged.products.compare.entries import Entry, read_entry
 from caged.products.compare.groups import (
@@ -113,7 +114,8 @@ def compare(
     groups = baseline_first(grouped(entries), baseline)
     one_split = check_splits(groups)
     ks = common_ks(entries)
-    keys = _chosen(entries, ks, metrics)
+    bases = Bases.of(entries)
+    keys = _chosen(entries, ks, metrics, bases)
     found = differences(groups[0], groups[1:], keys, one_split=one_split)
     over_seeds = any(one.over_seeds for one in found)
     k = DEFAULT_K if DEFAULT_K in ks else ks[0]
@@ -125,9 +127,9 @@ def compare(
         methods=tuple(groups),
         differences=tuple(adjusted(found)),
         seed_test=("welch" if one_split else "paired") if over_seeds else None,
-        trade_off=_trade_off(groups, k, one_split=one_split),
-        notes=tuple(notes(groups, found, ks, one_split=one_split)),
-        warnings=tuple(warnings(groups[0].name, found, protocol)),
+        trade_off=_trade_off(groups, k, bases, one_split=one_split),
+        notes=(*notes(groups, found, ks, one_split=one_split), *bases.notes),
+        warnings=(*warnings(groups[0].name, found, protocol), *bases.warnings),
     )
 
 
@@ -147,19 +149,25 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 # -------------------------------------------------------------------- which metrics
 
 
-def _chosen(entries: Sequence[Entry], ks: Sequence[int], metrics: Sequence[str] | None) -> list[MetricKey]:
+def _chosen(
+    entries: Sequence[Entry], ks: Sequence[int], metrics: Sequence[str] | None, bases: Bases
+) -> list[MetricKey]:
     k = DEFAULT_K if DEFAULT_K in ks else ks[0]
     everywhere = [key for key in entries[0].keys if all(key in entry.metrics for entry in entries)]
     if metrics is None:
-        keys = [key for key in _at(k, DEFAULT_METRICS) if key in everywhere]
+        keys = [key for key in _at(k, DEFAULT_METRICS) if key in everywhere and bases.allow(key)]
         if not keys:
-            raise ConfigError(f"the folders share none of the usual metrics at k = {k}; choose some with --metrics")
+            why = "".join(f" ({warning})" for warning in bases.warnings)
+            raise ConfigError(
+                f"the folders share none of the usual metrics at k = {k}{why}; choose some with --metrics"
+            )
         return keys
     keys = [MetricKey.parse(text.strip()) for text in dict.fromkeys(metrics)]
     for key in keys:
         lacking = next((entry for entry in entries if key not in entry.metrics), None)
         if lacking is not None:
             raise ConfigError(f"{unknown('metric', key, everywhere)} ({lacking.folder} does not have it)")
+        bases.check(key)
     if not keys:
         raise ConfigError("no metric is named; give at least one, e.g. recall@20, or leave --metrics out")
     return keys
@@ -172,11 +180,12 @@ def _at(k: int, patterns: Sequence[str]) -> list[MetricKey]:
 # -------------------------------------------------------------------- trade-off and JSON
 
 
-def _trade_off(groups: Sequence[Group], k: int, *, one_split: bool) -> TradeOff | None:
+def _trade_off(groups: Sequence[Group], k: int, bases: Bases, *, one_split: bool) -> TradeOff | None:
+    def known(key: MetricKey) -> bool:
+        return bases.allow(key) and all(_known(entry, key) for group in groups for entry in group.entries)
+
     def defined(patterns: Sequence[str]) -> MetricKey | None:
-        return next(
-            (key for key in _at(k, patterns) if all(_known(entry, key) for g in groups for entry in g.entries)), None
-        )
+        return next((key for key in _at(k, patterns) if known(key)), None)
 
     x, y = defined(ACCURACY_AXIS), defined(NICHE_AXIS)
     if x is None or y is None:

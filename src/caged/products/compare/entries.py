@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from caged.config import to_dict
 from caged.data.ids import Array, IdMap
 from caged.errors import RunError
+from caged.evaluation.basis import Basis
 from caged.evaluation.metrics import MetricKey
 from caged.products.audit import read_audit
 from caged.runs.catalogue import operational_settings
@@ -40,6 +41,7 @@ class Entry:
     settings: Mapping[str, Any]  # dotted, without the seed and what only concerns the machine
     metrics: Mapping[str, float]
     users: Mapping[str, int]
+    basis: Basis | None = None  # None in folders of earlier versions
 
     @cached_property
     def keys(self) -> tuple[MetricKey, ...]:
@@ -194,6 +196,7 @@ def _read_run(stored_run: RunFolder) -> Entry:
         settings={key: value for key, value in settings.items() if key not in ignored},
         metrics=stored.metrics,
         users=stored.users,
+        basis=stored.basis,
     )
 
 
@@ -210,4 +213,5 @@ def _read_audit(folder: Path) -> Entry:
         settings={},
         metrics=stored.metrics,
         users=stored.users,
+        basis=stored.basis,
     )
