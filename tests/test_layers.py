@@ -14,7 +14,7 @@ import pytest
 import caged
 
 ROOT = Path(caged.__file__).parent
-FOUNDATION = {"_version", "errors", "config", "seeding", "files", "optimiser", "cuda_graph", "threads"}
+FOUNDATION = {"_version", "errors", "arguments", "config", "seeding", "files", "optimiser", "cuda_graph", "threads"}
 ORDER = {
     "data": 1,
     "graph": 2,

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
+from caged.arguments import described
 from caged.errors import ConfigError, suggestion
 
 T = TypeVar("T")
@@ -135,7 +136,7 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
     try:
         return _CONVERTERS[hint](value)
     except (ValueError, TypeError, KeyError) as error:
-        raise ConfigError(f"{name} is {value!r}; it must be {_type_name(hint)}, please correct it") from error
+        raise ConfigError(f"{name} is {described(value)}; it must be {_type_name(hint)}, please correct it") from error
 
 
 def _convert_union(value: Any, arguments: tuple[Any, ...], name: str) -> Any:
@@ -170,7 +171,10 @@ def _to_bool(value: Any) -> bool:
 def _to_int(value: Any) -> int:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError
-    return int(value)
+    number = int(value)
+    if not -(2**63) <= number < 2**63:  # nothing that counts here is as large, and torch takes no more
+        raise ValueError
+    return number
 
 
 def _to_float(value: Any) -> float:

@@ -4,7 +4,8 @@ how to fix it. The command line prints the message without a traceback and exits
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class CagedError(Exception):
@@ -50,6 +51,18 @@ def memory_error(error: BaseException) -> DeviceError | None:
         f"memory ran out ({reason}); lower method.embedding_size or train.batch_size, take less data, or use a machine "
         "or device with more memory"
     )
+
+
+@contextmanager
+def memory_told() -> Iterator[None]:
+    """Memory that could not be had inside is told in one sentence; whatever else happens there is not touched."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        told = memory_error(error)
+        if told is None:
+            raise
+        raise told from error
 
 
 def suggestion(wrong: str, known: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from caged.data import Interactions, read_frame, read_log
 from caged.data.filters import k_core, rated_at_least
-from caged.errors import CagedError, DataError
+from caged.errors import CagedError, ConfigError, DataError
 from caged.runs.execute import start
 from caged.runs.spec import resolve
 
@@ -75,7 +75,7 @@ def test_users_and_items_have_their_own_number() -> None:
 
 @pytest.mark.parametrize(("k_user", "k_item", "kind"), [(0, 1, "user"), (1, -2, "item")])
 def test_numbers_below_one_are_refused(k_user: int, k_item: int, kind: str) -> None:
-    with pytest.raises(DataError, match=f"per {kind} is .*; it must be 1 or more"):
+    with pytest.raises(ConfigError, match=rf"per {kind} is .*; it must be a whole number, 1 or more"):
         k_core(log_of({(1, 1)}), k_user, k_item)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
@@ -341,3 +342,51 @@ def test_a_class_is_of_one_method() -> None:
         caged.LightGCN("mostpop")
     with pytest.raises(TypeError, match="method"):
         caged.LightGCN(method="mostpop")
+
+
+# ---------------------------------------------------------------- what fit takes
+
+
+def test_fit_takes_a_frame(pairs: list[Pair]) -> None:
+    frame = pd.DataFrame(pairs, columns=["user_id", "item_id"])
+    expected = caged.LightGCN(**TINY).fit(caged.Interactions.from_frame(frame)).recommend(k=5)
+    assert caged.LightGCN(**TINY).fit(frame).recommend(k=5).equals(expected)
+    assert caged.LightGCN(**TINY).fit(pa.Table.from_pandas(frame)).recommend(k=5).equals(expected)
+
+
+def test_fit_takes_frames_of_both_parts(trained: Trained) -> None:
+    _, split = trained
+    assert split.valid is not None
+    again = caged.LightGCN(**TINY).fit(split.train.to_arrow(), valid=split.valid.to_arrow())
+    assert again.artefact.train.fingerprint == split.train.fingerprint
+    assert again.artefact.valid is not None
+    assert again.artefact.valid.fingerprint == split.valid.fingerprint
+
+
+def test_fit_takes_a_split_without_its_test(trained: Trained) -> None:
+    model, split = trained
+    assert caged.LightGCN(**TINY).fit(split).recommend(k=5).equals(model.recommend(k=5))
+    with pytest.raises(ConfigError, match=r"train is a Split, .* leave valid out"):
+        caged.LightGCN(**TINY).fit(split, valid=split.valid)
+
+
+def test_fit_says_what_it_takes() -> None:
+    for wrong in ("log.csv", [("u", "i")], None):
+        with pytest.raises(ConfigError, match=r"train is .*; give Interactions or a frame with the columns"):
+            caged.LightGCN(**TINY).fit(wrong)
+    with pytest.raises(DataError, match="no column 'user_id'"):
+        caged.LightGCN(**TINY).fit(pd.DataFrame({"user": [1], "item_id": [2]}))
+
+
+def test_a_small_catalogue_is_fitted(pairs: list[Pair], caplog: pytest.LogCaptureFixture) -> None:
+    few = [(user, item) for user, item in pairs if item < "i12"]
+    split = caged.split(interactions(few))
+    caged.LightGCN(**TINY).fit(split)
+    assert "there are 12 items, so the epoch is chosen by recall@6" in caplog.text
+    with pytest.raises(ConfigError, match="k is 13"):
+        caged.LightGCN(**TINY).fit(split, k=13)
+
+
+def test_a_neutral_method_says_so(trained: Trained, caplog: pytest.LogCaptureFixture) -> None:
+    caged.AdjNorm(**TINY).fit(trained[1])
+    assert "adjnorm at method.r=0.5 is LightGCN" in caplog.text

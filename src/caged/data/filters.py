@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from caged.arguments import at_least_one, finite_number
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.errors import DataError
@@ -23,7 +24,7 @@ def rated_at_least(
             f"{where} has no rating column '{column}', which --min-rating needs; name it with --rating-column or leave "
             f"--min-rating out"
         )
-    chosen = log.rating >= min_rating
+    chosen = log.rating >= finite_number("min_rating", min_rating)
     if not chosen.any():
         raise DataError(
             f"{where} has no rating of at least {min_rating:g} (the largest is {log.rating.max():g}); "
@@ -38,8 +39,7 @@ def k_core(log: Interactions, k_user: int, k_item: int, *, where: str = "the log
     Dropping a user may leave an item with too few and the other way round, so this repeats until nothing changes.
     """
     for name, least in (("user", k_user), ("item", k_item)):
-        if least < 1:
-            raise DataError(f"the least number of interactions per {name} is {least}; it must be 1 or more")
+        at_least_one(f"the least number of interactions per {name}", least)
     chosen = np.arange(len(log))
     while True:
         users, items = log.users[chosen], log.items[chosen]

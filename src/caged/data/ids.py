@@ -15,11 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from caged.arguments import described, instances, whole_number
 from caged.data.text_rows import TextRows, hashed_rows
 from caged.errors import DataError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+MOST_ROWS = 2**31 - 1
 SPARSEST = 8  # a table from identifier to row may be this many times as long as there are identifiers
 FEW = 1 << 20
 FINGERPRINTS_FROM = 4  # times as many identifiers as are looked up: below, a pass over all of them costs less
@@ -64,12 +66,13 @@ class IdMap:
     @classmethod
     def range(cls, count: int) -> IdMap:
         """Identifiers 0..count-1 that are their own rows."""
+        count = whole_number("count", count, least=0, most=MOST_ROWS)
         return cls(pa.array(np.arange(count, dtype=np.int64)))
 
     @classmethod
     def union(cls, maps: Iterable[IdMap]) -> IdMap:
         """All identifiers of several maps; integers become strings only if some map holds strings."""
-        arrays = [ids.values for ids in maps]
+        arrays = [ids.values for ids in instances("maps", maps, IdMap)]
         if arrays and all(array.equals(arrays[0]) for array in arrays[1:]):
             return cls(arrays[0])
         if len({array.type for array in arrays}) > 1:
@@ -134,7 +137,13 @@ class IdMap:
 
     def external(self, rows: Array) -> pa.Array:
         """External identifiers of row numbers."""
-        return self.values.take(pa.array(np.asarray(rows, dtype=np.int64)))
+        try:
+            given = np.asarray(rows)
+            return self.values.take(pa.array(given.astype(np.int64, casting="safe" if given.size else "unsafe")))
+        except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+            raise DataError(
+                f"rows cannot be looked up ({error}); give a list of whole numbers from 0 to {len(self) - 1}"
+            ) from error
 
 
 class Arrivals:
@@ -191,6 +200,9 @@ def fit_int64(integer_texts: pa.Array) -> pa.Array:
 def _as_ids(ids: Any) -> pa.Array:
     """Arrow int64 or large_string array of identifiers, whatever was given; nulls and other types are errors."""
     if not isinstance(ids, pa.Array | pa.ChunkedArray):
+        if isinstance(ids, str | bytes) or hasattr(ids, "columns") or not isinstance(ids, Iterable):
+            # Text would be taken for its letters, a frame for the names of its columns.
+            raise DataError(f"identifiers are {described(ids)}; give a list or one column of integers or strings")
         try:
             ids = pa.array(ids if isinstance(ids, np.ndarray | Sequence) else list(ids))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from caged.arguments import described, instance, instances
 from caged.data.ids import Array, IdMap
 from caged.data.popularity import ItemGroups, UserGroups
 from caged.data.times import TICKS, Times, TimeUnit, in_one_unit
@@ -79,9 +80,8 @@ class Interactions:
         columns: Mapping[str, Array] | None = None,
     ) -> Interactions:
         """Sort pairs and merge duplicates. Of duplicates the latest survives: largest timestamp, then last row."""
-        users = np.asarray(users, dtype=np.int64)
-        items = np.asarray(items, dtype=np.int64)
-        rating = None if rating is None else np.asarray(rating, dtype=np.float64)
+        users, items = _as_column("users", users, np.int64), _as_column("items", items, np.int64)
+        rating = None if rating is None else _as_column("rating", rating, np.float64)
         timestamp = None if timestamp is None else _integers(timestamp)
         for name, values in {
             "item": items,
@@ -137,7 +137,7 @@ class Interactions:
         """Read one log file; see `caged.data.readers.files.read_log` for formats and options."""
         from caged.data.readers.files import read_log
 
-        return read_log(Path(path), **options)
+        return read_log(path, **options)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> Interactions:
@@ -203,6 +203,7 @@ class Interactions:
 
     def select(self, chosen: Array) -> Interactions:
         """The pairs where the boolean mask or sorted positions `chosen` point to, with the same id maps."""
+        chosen = _as_chosen(chosen, len(self))
         return replace(
             self,
             users=self.users[chosen],
@@ -216,6 +217,7 @@ class Interactions:
     @classmethod
     def joined(cls, parts: Sequence[Interactions]) -> Interactions:
         """The pairs of parts that share their id maps; values that one of them lacks are dropped."""
+        parts = instances("parts", parts, Interactions)
 
         def values(of_parts: Sequence[Array | None]) -> Array | None:
             present = [part for part in of_parts if part is not None]
@@ -239,6 +241,7 @@ class Interactions:
 
     def reindexed(self, user_ids: IdMap, item_ids: IdMap) -> Interactions:
         """The same pairs in the rows of larger id maps (the catalogue of a whole split)."""
+        user_ids, item_ids = instance("user_ids", user_ids, IdMap), instance("item_ids", item_ids, IdMap)
         if user_ids == self.user_ids and item_ids == self.item_ids:
             return self
         users = user_ids.rows(self.user_ids.values)[self.users]
@@ -299,13 +302,41 @@ def arrow_times(times: Times) -> pa.Array:
     return values if times.unit == "s" else values.cast(pa.timestamp(times.unit))
 
 
+def _as_column(name: str, values: Any, kind: type[np.generic]) -> Array:
+    try:
+        column = np.asarray(values, dtype=kind)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"column '{name}' is {described(values)} ({error}); give a list of numbers") from error
+    return _one_dimension(name, column)
+
+
+def _one_dimension(name: str, column: Array) -> Array:
+    if column.ndim != 1:
+        raise DataError(f"column '{name}' has {column.ndim} dimensions; give a list of one value per row")
+    return column
+
+
+def _as_chosen(chosen: Any, count: int) -> Array:
+    """A boolean mask over all pairs, or positions of some."""
+    places = np.asarray(chosen)
+    mask = places.dtype == bool and places.shape == (count,)
+    inside = places.dtype.kind in "iu" and places.ndim == 1 and bool(((places >= -count) & (places < count)).all())
+    if places.shape == (0,):
+        return places.astype(np.int64)
+    if not mask and not inside:
+        raise DataError(
+            f"chosen is {described(chosen)}; give a boolean mask of {count} values or positions from 0 to {count - 1}"
+        )
+    return places
+
+
 def _check_rows(name: str, rows: Array, size: int) -> None:
     if len(rows) and (rows.min() < 0 or rows.max() >= size):
         raise DataError(f"{name} rows span {rows.min()}..{rows.max()}; allowed are 0..{size - 1}, one per known {name}")
 
 
 def _integers(timestamp: Array) -> Array:
-    values = np.asarray(timestamp)
+    values = _one_dimension("timestamp", np.asarray(timestamp))
     if values.dtype.kind not in "iu":
         raise DataError(f"timestamps have type {values.dtype}; allowed are integers, such as epoch seconds")
     return values.astype(np.int64)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from caged.arguments import whole_number
 from caged.data.ids import Array
-from caged.errors import ConfigError, DataError
+from caged.errors import DataError
 
 PADDING = -1
 USUAL_K = 20
 
 
-def check_k(k: int, item_count: int) -> None:
+def check_k(k: Any, item_count: int) -> int:
     """A cut-off that a user asked for must lie within the catalogue."""
-    if not 1 <= k <= item_count:
-        raise ConfigError(
-            f"k is {k}; allowed are 1..{item_count}, the number of items in the catalogue: choose another k"
-        )
+    advice = ", the number of items in the catalogue: choose another k"
+    return whole_number("k", k, least=1, most=item_count, advice=advice)
 
 
 def usual_k(item_count: int) -> int:

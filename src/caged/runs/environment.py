@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from caged.errors import ConfigError, DeviceError, unknown
+from caged.arguments import choice
+from caged.errors import ConfigError, DeviceError
 
 DEVICES = ("auto", "cpu", "cuda")
 MOST_THREADS = 256  # torch aborts the process where the system refuses a thread
@@ -17,8 +18,7 @@ MOST_THREADS = 256  # torch aborts the process where the system refuses a thread
 
 def resolve_device(name: str) -> torch.device:
     """`auto` is CUDA where there is one; asking for CUDA where there is none is an error."""
-    if name not in DEVICES:
-        raise ConfigError(unknown("device", name, DEVICES))
+    choice("device", name, DEVICES)
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
         raise DeviceError("device 'cuda' was asked for but torch sees no CUDA device; use --device cpu or auto")

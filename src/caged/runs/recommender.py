@@ -10,18 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pyarrow as pa
 import torch
 import torch.nn.functional as F
 
+from caged.arguments import checked_seed, choice, described, instance, place, whole_number, yes_or_no
 from caged.config import build, unknown_key
 from caged.data import IdMap, Interactions, Split, carve_validation
 from caged.data.ids import Array, matched_type
 from caged.data.matching import check_kinds, check_overlap
-from caged.errors import ConfigError, DataError
+from caged.data.readers.files import DEFAULT_COLUMNS, read_frame_part
+from caged.errors import ConfigError, DataError, memory_told
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.lists import USUAL_K, Lists, check_k, usual_k
 from caged.evaluation.tables import recommendations_table
@@ -30,7 +32,7 @@ from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
 from caged.models import MayBeNeutral, Method, Registered, registered
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
-from caged.runs.environment import resolve_device
+from caged.runs.environment import DEVICES, resolve_device
 from caged.runs.folder import RunFolder
 from caged.runs.signatures import docstring_of, signature_of
 from caged.seeding import Generators
@@ -39,6 +41,8 @@ from caged.training import Loop, Observer, TrainConfig
 logger = logging.getLogger("caged")
 
 Unknown = Literal["error", "popular", "skip"]
+UNKNOWN = get_args(Unknown)
+MOST_ITEMS = 2**31 - 1  # rows are 32 bits wide on a device
 
 
 class Recommender:
@@ -54,16 +58,16 @@ class Recommender:
     method_name: ClassVar[str | None] = None
 
     def __init__(self, method: str | None = None, *, seed: int = 1, device: str = "auto", **options: Any) -> None:
-        name = method or self.method_name
+        name = self.method_name if method is None else method
         if name is None:
             raise ConfigError("no method given; use Recommender('lightgcn', ...) or a class such as caged.LightGCN")
-        known = registered(name)
+        known = registered(instance("method", name, str, "the name of a method"))
         own, training = _sorted_options(known.config, options)
         self.name = name
         self.config = build(known.config, own, "method")
         self.train_config = build(TrainConfig, training, "train")
-        self.seed = seed
-        self.device = device
+        self.seed = checked_seed(seed)
+        self.device = choice("device", device, DEVICES)
         self._artefact: Artefact | None = None
 
     def __repr__(self) -> str:
@@ -74,13 +78,19 @@ class Recommender:
 
     def fit(
         self,
-        train: Interactions,
-        valid: Interactions | None = None,
+        train: Any,
+        valid: Any = None,
         *,
-        k: int = 20,
+        k: int = USUAL_K,
         observers: Sequence[Observer] = (),
     ) -> Self:
-        """Train on `train`; the epoch is chosen by recall@k on `valid` (carved from train where none is given)."""
+        """Train on `train`; the epoch is chosen by recall@k on `valid` (carved from train where none is given).
+
+        Both are `Interactions`, or any frame that speaks Arrow with the columns user_id and item_id. A `Split` stands
+        for its train and validation parts; its test part is not looked at.
+        """
+        train, valid = _parts_given(train, valid)
+        observers = _checked_observers(observers)
         device = resolve_device(self.device)
         known = registered(self.name)
         method: Method[Any] = known.method(self.config)
@@ -91,6 +101,7 @@ class Recommender:
             logger.warning(
                 "no validation part given: 1/8 of the interactions (%d) are held out to choose the epoch", len(valid)
             )
+        whole_number("k", k, least=1, most=MOST_ITEMS)
         if k == USUAL_K and train.item_count < USUAL_K:
             k = usual_k(train.item_count)
             logger.warning("there are %d items, so the epoch is chosen by recall@%d", train.item_count, k)
@@ -108,9 +119,10 @@ class Recommender:
             Generators(self.seed, device),
             validate,
             monitor=monitor,
-            observers=tuple(observers),
+            observers=observers,
         )
-        loop.run()
+        with memory_told():
+            loop.run()
         self._artefact = Artefact(self.name, method, train, valid, device)
         return self
 
@@ -136,10 +148,9 @@ class Recommender:
         number of training users of the item), or is left out (`unknown="skip"`). Rows come by user in row order,
         unknown users last.
         """
-        if unknown not in ("error", "popular", "skip"):
-            raise ConfigError(f"unknown is '{unknown}'; allowed: error, popular, skip")
+        _check_unknown(unknown)
         fitted = self.artefact
-        check_k(k, fitted.train.item_count)
+        k, exclude_seen = check_k(k, fitted.train.item_count), yes_or_no("exclude_seen", exclude_seen)
         rows, strangers = _known_users(user_ids, fitted.train.user_ids)
         if len(strangers) and unknown == "error":
             raise DataError(
@@ -156,7 +167,7 @@ class Recommender:
     def similar_items(self, item_ids: Any, k: int = 10) -> pa.Table:
         """The k nearest items by cosine of the serving vectors: `item_id, similar_item_id, score, rank`."""
         fitted = self.artefact
-        check_k(k, fitted.train.item_count - 1)
+        k = check_k(k, fitted.train.item_count - 1)
         vectors = fitted.method.scorer().vectors
         if vectors is None or vectors.items.shape[1] == 1:
             raise ConfigError(f"{self.name} has no item vectors to compare; use a method with embeddings")
@@ -193,7 +204,7 @@ class Recommender:
     def save(self, folder: str | Path) -> Path:
         """Write what is needed to recommend into a new folder."""
         fitted = self.artefact
-        target = make_output_folder(Path(folder))
+        target = make_output_folder(place("folder", folder))
         training_data = save_training_data(target, fitted.train, fitted.valid)
         trained_with = TrainedWith(self.seed, self.train_config)
         save_model(target, self.name, fitted.method, {}, training_data=training_data, trained_with=trained_with)
@@ -202,13 +213,14 @@ class Recommender:
     @classmethod
     def load(cls, folder: str | Path, *, device: str = "auto") -> Recommender:
         """From `save`, or from the folder of a finished run: a model of the class that belongs to its method."""
-        stored = load_artefact(Path(folder), resolve_device(device))
+        where = place("folder", folder)
+        stored = load_artefact(where, resolve_device(device))
         fits = cls is not Recommender and cls.method_name in (None, stored.name)
         chosen = cls if fits else class_of(stored.name)
         model = chosen.__new__(chosen)
         Recommender.__init__(model, stored.name, device=device)
         model.config = stored.method.config
-        model.seed, model.train_config = stored.trained_with or _of_run(Path(folder))
+        model.seed, model.train_config = stored.trained_with or _of_run(where)
         model._artefact = stored
         return model
 
@@ -261,6 +273,40 @@ def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict
             raise ConfigError(unknown_key(name, sorted(of_method | of_training)))
     own = {name: value for name, value in options.items() if name in of_method}
     return own, {name: value for name, value in options.items() if name not in of_method}
+
+
+def _parts_given(train: Any, valid: Any) -> tuple[Interactions, Interactions | None]:
+    """What `fit` was called with, as interactions."""
+    if isinstance(train, Split):
+        if valid is not None:
+            raise ConfigError("train is a Split, which has a validation part of its own; leave valid out")
+        return train.train, train.valid
+    return _log_given("train", train), None if valid is None else _log_given("valid", valid)
+
+
+def _log_given(name: str, log: Any) -> Interactions:
+    if isinstance(log, Interactions):
+        return log
+    if not hasattr(log, "__arrow_c_stream__"):
+        raise ConfigError(
+            f"{name} is {described(log)}; give Interactions or a frame with the columns user_id and item_id, and read "
+            f"files with caged.Interactions.read"
+        )
+    return Interactions.from_frame(log) if name == "train" else read_frame_part(log, columns=DEFAULT_COLUMNS)
+
+
+def _check_unknown(value: Any) -> None:
+    if not isinstance(value, str) or value not in UNKNOWN:
+        raise ConfigError(f"unknown is {described(value)}; allowed: {', '.join(UNKNOWN)}")
+
+
+def _checked_observers(observers: Any) -> tuple[Observer, ...]:
+    if not isinstance(observers, list | tuple):
+        raise ConfigError(f"observers is {described(observers)}; give a list of objects with a method epoch(line)")
+    for one in observers:
+        if not callable(getattr(one, "epoch", None)):
+            raise ConfigError(f"one of observers is {described(one)}; each needs a method epoch(line)")
+    return tuple(observers)
 
 
 def _in_one_catalogue(train: Interactions, valid: Interactions) -> tuple[Interactions, Interactions]:

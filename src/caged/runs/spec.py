@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from caged.arguments import checked_seed
 from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
 from caged.data.splits import parse_mark
@@ -159,7 +160,7 @@ def resolve(
         source=source,
         method=method,
         protocol=protocol,
-        seed=_checked_seed(seed),
+        seed=checked_seed(seed),
         device=device,
         data=chosen_data,
         config=build(chosen_method.config, values["method"], "method"),
@@ -233,9 +234,3 @@ def _apply_protocol(values: dict[str, dict[str, Any]], protocol: Protocol, confi
     known = {field.name for field in fields(config)}
     values["method"].update({key: value for key, value in protocol.method.items() if key in known})
     values["train"].update(protocol.train)
-
-
-def _checked_seed(seed: int) -> int:
-    if not 0 <= seed < 2**63:
-        raise ConfigError(f"seed is {seed}; it must be between 0 and 2^63 - 1, choose another")
-    return seed

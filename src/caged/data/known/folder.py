@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from caged.arguments import instance
 from caged.data.known.datasets import DATASETS, Dataset
 from caged.errors import DataError, unknown
 
@@ -32,7 +33,7 @@ def _cache_folder() -> Path:
 
 
 def dataset_named(name: str) -> Dataset:
-    if name not in DATASETS:
+    if instance("name", name, str, "the name of a dataset") not in DATASETS:
         raise DataError(unknown("dataset", name, DATASETS))
     return DATASETS[name]
 

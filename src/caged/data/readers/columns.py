@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from caged.arguments import instance
 from caged.data.ids import Array, are_integer_texts, fit_int64, is_text
 from caged.data.times import Times
 from caged.errors import DataError, suggestion, unknown
@@ -65,7 +66,7 @@ class Columns:
         >>> Columns().named(user="reader", rating=None).user
         'reader'
         """
-        given = {role: name for role, name in names.items() if name is not None}
+        given = {role: instance(f"{role}_column", name, str) for role, name in names.items() if name is not None}
         return replace(self, **given, asked_for=self.asked_for | frozenset(given))  # type: ignore[arg-type]
 
     def reading_ids(self, ids: str | None) -> Columns:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from caged.arguments import place
 from caged.data.filters import k_core, rated_at_least
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
@@ -134,7 +135,7 @@ def read_log(
     """
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     columns = columns.reading_ids(ids)
-    log = read_part(Path(path), columns=columns, min_rating=min_rating)
+    log = read_part(place("path", path), columns=columns, min_rating=min_rating)
     log = _dense_enough(log, min_user_interactions, min_item_interactions, str(path))
     validate_log(log, str(path))
     _say(log)

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from caged.arguments import checked_seed, instance
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.popularity import gini
@@ -27,6 +28,7 @@ from caged.seeding import numpy_generator
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 Protocol = Literal["honest", "paper"]
 
+FROM_FRAME = "such as Interactions.from_frame makes of a frame"
 FEWEST_TO_SPLIT = 3  # interactions: one for each part
 CARVED_SHARE = 8  # one in eight of a user's training interactions
 
@@ -53,6 +55,9 @@ class Split:
     notes: Mapping[str, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, part in (("train", self.train), ("valid", self.valid), ("test", self.test)):
+            if part is not None or name == "train":
+                instance(name, part, Interactions, FROM_FRAME)
         if len(self.train) == 0:
             raise DataError("the training part is empty; a split needs at least one training interaction")
         for (first, one), (second, other) in combinations(self.parts.items(), 2):
@@ -90,6 +95,8 @@ def split(data: Interactions, *, seed: int = 1) -> Split:
     Of a user's n >= 3 interactions ceil(n / 5) go to test and max(1, floor(n / 10)) to validation; users with fewer
     stay in train. The draw depends on the pairs and the seed, not on the order of the file.
     """
+    instance("data", data, Interactions, FROM_FRAME)
+    seed = checked_seed(seed)
     count = data.user_degrees
     splittable = count >= FEWEST_TO_SPLIT
     _check_splittable(count)
@@ -219,7 +226,9 @@ KINDS = {
 
 def split_log(data: Interactions, kind: str = "random", *, seed: int = 1, **options: float) -> Split:
     """Split a log in one of the `KINDS`. Those that draw nothing ignore the seed; other options must fit the kind."""
-    if kind not in KINDS:
+    instance("data", data, Interactions, FROM_FRAME)
+    seed = checked_seed(seed)
+    if instance("kind", kind, str) not in KINDS:
         raise DataError(unknown("kind of split", kind, KINDS))
     make, taken = KINDS[kind]
     for name in options:

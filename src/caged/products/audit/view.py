@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from caged.arguments import whole_number
 from caged.data.readers.columns import Columns
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.measure import Missing
@@ -28,6 +30,7 @@ from caged.products.audit.verdict import evidence_text, verdict
 REPORT = "report.html"
 HEADERS = ("metric", "value", "95% interval", "users")
 # What a person wants to see first; `--json`, the page and `metrics` have everything.
+LONGEST_LISTS = 1_000_000  # nobody sees the end of one; beyond, a slip of the keyboard fills the memory
 _SHOWN = (
     "recall",
     "recall/popular",
@@ -131,7 +134,8 @@ def audit(
     of lists may be named; who names a score or a rank reads that one alone. `ids="text"` takes every identifier for a
     name, also `NaN` or `1.2e+12`.
     """
-    ks = (k,) if isinstance(k, int) else tuple(k)
+    several = list(k) if isinstance(k, Sequence | np.ndarray) and not isinstance(k, str | bytes) else [k]
+    ks = tuple(whole_number("k", one, least=1, most=LONGEST_LISTS) for one in several)
     result = audit_lists(
         recs,
         train=train,

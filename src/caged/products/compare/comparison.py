@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
+from caged.arguments import described, instance, instances, place
 from caged.errors import ConfigError, unknown
 from caged.evaluation.metrics import MetricKey
 from caged.products.compare.bases import Bases
@@ -109,7 +109,11 @@ def compare(
     Runs with the same method and settings apart from the seed are one method. `metrics` are keys such as
     `recall@20/niche`; by default accuracy, niche items and concentration at k = 20, or at the first k there is.
     """
-    entries = [read_entry(Path(folder)) for folder in folders]
+    if isinstance(folders, str | bytes | os.PathLike) or not isinstance(folders, Iterable):
+        raise ConfigError(f"folders is {described(folders)}; give a list of the folders of runs and audits")
+    entries = [read_entry(place("one of folders", folder)) for folder in folders]
+    baseline = None if baseline is None else instance("baseline", baseline, str)
+    metrics = None if metrics is None else instances("metrics", metrics, str)
     check_comparable(entries)
     groups = baseline_first(grouped(entries), baseline)
     one_split = check_splits(groups)
