@@ -18,7 +18,12 @@ Draw = st.DrawFn
 
 LONG = 200_000  # characters of a very long field: longer than what Python's csv module accepts
 NUMBERS = st.integers(0, 5).map(str)
-WORDS = st.sampled_from(["a", "b", "caf\u00e9", "\U0001f40d", "\u202e", "x y", "NA", "null", "-0", "007", "1e3", "ALL"])
+WORDS = st.sampled_from(["a", "b", "caf\u00e9", "\U0001f40d", "\u202e", "x y", "-0", "007", "1e3", "ALL"])
+NO_IDS = st.sampled_from(["NA", "null", "NaN", "None", "<NA>", "1.23e+12", "4E+05"])
+MOMENTS_OF_TEXT = st.sampled_from(
+    ["2024-03-01", "2024-03-01 12:00:00.5", "2024-03-01T12:00:00.000001", "1969-12-31 23:59:59.999999999", "1600-01-01"]
+)
+TIMES_IN_TWO_UNITS = st.sampled_from(["1700000000", "1700000000001", "5"])
 ODD = st.one_of(
     st.sampled_from(["", " ", "-4", "nan", "inf", "1.5", "2020-01-01", "2020-01-01T00:00:00Z", "true", '"', "'", "\\"]),
     st.sampled_from([str(2**63 - 1), str(2**63), str(2**64), "9" * 400, "-" + "9" * 30, "0x10", "1,5", "\u0661"]),
@@ -27,6 +32,7 @@ ODD = st.one_of(
     ),
     st.just("z" * LONG),
     st.text(max_size=8),
+    NO_IDS,
 )
 HEADERS = ("user_id", "item_id", "rating", "timestamp")
 
@@ -51,7 +57,8 @@ def delimited(draw: Draw, delimiter: str, *, typed: bool = False) -> bytes:
     header = [f"{name}:{types[place]}" for place, name in enumerate(names)] if typed else names
     identifiers = draw(st.sampled_from([NUMBERS, WORDS, st.one_of(NUMBERS, WORDS)]))
     cell = identifiers if draw(st.booleans()) else mostly(identifiers, ODD)
-    row = st.tuples(cell, cell, NUMBERS, NUMBERS).map(lambda values: list(values[:width]))
+    times = draw(st.sampled_from([NUMBERS, NUMBERS, MOMENTS_OF_TEXT, TIMES_IN_TWO_UNITS]))
+    row = st.tuples(cell, cell, NUMBERS, times).map(lambda values: list(values[:width]))
     rows = draw(lists_of(row))
     if draw(st.integers(0, 7)) == 0:
         rows.append(draw(st.lists(cell, max_size=6)))  # ragged

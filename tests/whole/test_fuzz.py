@@ -1,10 +1,12 @@
 """A thousand files that nobody wrote by hand: every one is read, or refused in one sentence, and leaves nothing behind.
 
-The counts are printed; pytest shows them with `-s` or `-rP`.
+Further logs and lists are drawn with their meaning (`tests.data.generated_logs`): they are accepted with the right
+pairs, ratings and recall, or refused. The counts are printed; pytest shows them with `-s` or `-rP`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import zlib
@@ -17,11 +19,13 @@ import typer
 from hypothesis import HealthCheck, given, seed, settings
 
 from caged.cli import main
-from caged.data import Interactions, read_log
+from caged.data import Columns, Interactions, read_log
 from caged.data.readers.canonical import read_canonical
 from caged.errors import CagedError
+from caged.products.audit import audit_lists
 from tests.cli.invoke import caged
 from tests.data.generated_files import FORMATS
+from tests.data.generated_logs import AuditCase, drawn_audit, drawn_case
 
 pytest.importorskip("polars")
 
@@ -88,6 +92,7 @@ def test_any_file_is_read_or_refused(
             imported = read_canonical(out)
             assert imported.to_arrow().equals(log.to_arrow())
             assert imported.merged == log.merged
+            assert imported.notes == log.notes
             shutil.rmtree(out)
         if (counts["refused"] if refused else counts["trained"] + 1) <= TRAINED:
             counts["trained"] += not cli_refused(
@@ -109,3 +114,84 @@ def test_any_file_is_read_or_refused(
 
 def test_there_are_a_thousand_files() -> None:
     assert len(FORMATS) * FILES_PER_FORMAT >= 1000
+
+
+# ---------------------------------------------------------------- files whose meaning is known
+
+
+def check_log(seed: int, folder: Path) -> str:
+    """A drawn log is read with the right pairs and the latest ratings, or refused; which of the two."""
+    case = drawn_case(seed)
+    path = folder / f"log{case.suffix}"
+    path.write_bytes(case.content)
+    log = outcome_of(lambda: read_log(path, ids=case.ids))  # type: ignore[arg-type]
+    if isinstance(log, CagedError):
+        assert case.pairs is None, (seed, log)
+        return "refused"
+    rows = log.to_arrow().to_pylist()
+    assert {(row["user_id"], row["item_id"]): row.get("rating") for row in rows} == case.pairs, seed
+    return "accepted"
+
+
+def check_audit(seed: int, folder: Path, *, by_command: bool = False) -> str:
+    case = drawn_audit(seed)
+    for name, content in case.files.items():
+        (folder / name).write_bytes(content)
+    recall = _recall_by_command(case, folder) if by_command else _recall(case, folder)
+    assert (recall is None) == (case.recall is None), (seed, recall, case.recall)
+    assert recall is None or recall == pytest.approx(case.recall, abs=1e-12), seed
+    return "refused" if recall is None else "accepted"
+
+
+def _recall(case: AuditCase, folder: Path) -> float | None:
+    files = {name: folder / f"{name}.csv" for name in ("train", "test")}
+    columns = Columns().reading_ids(case.ids)
+    try:
+        return audit_lists(folder / "recs.csv", **files, ks=(case.k,), columns=columns).metrics[f"recall@{case.k}"]
+    except CagedError:
+        return None
+
+
+def _recall_by_command(case: AuditCase, folder: Path) -> float | None:
+    given = ["audit", "recs.csv", "--train", "train.csv", "--test", "test.csv", "--ids", case.ids, "-k", str(case.k)]
+    if cli_refused(folder, *given):
+        return None
+    return float(json.loads(caged(*given, "--json", cwd=folder).out)["metrics"][f"recall@{case.k}"])
+
+
+def check_log_by_command(seed: int, folder: Path) -> str:
+    case = drawn_case(seed)
+    path = folder / f"log{case.suffix}"
+    path.write_bytes(case.content)
+    done = caged("data", "info", path, "--ids", case.ids, "--json", cwd=folder)
+    assert done.code == (2 if case.pairs is None else 0), (seed, done)
+    assert "Traceback" not in done.err
+    if case.pairs is None:
+        assert done.error
+        return "refused"
+    assert json.loads(done.out)["interactions"] == len(case.pairs), seed
+    return "accepted"
+
+
+def test_logs_and_lists_with_a_known_meaning(tmp_path: Path) -> None:
+    logs = Counter(check_log(seed, tmp_path) for seed in range(300))
+    audits = Counter(check_audit(seed, tmp_path) for seed in range(10))
+    assert min(logs["accepted"], logs["refused"]) >= 50
+    assert audits["accepted"] >= 5
+
+
+@pytest.mark.slow
+def test_ten_thousand_logs_and_lists_with_a_known_meaning(tmp_path: Path) -> None:
+    logs = Counter(check_log(seed, tmp_path) for seed in range(1_000, 10_000))
+    audits = Counter(check_audit(seed, tmp_path) for seed in range(1_000, 2_000))
+    print(f"logs: {dict(logs)}, audits: {dict(audits)}")
+    assert logs.total() + audits.total() == 10_000
+    assert min(*logs.values(), *audits.values()) >= 100
+
+
+@pytest.mark.slow
+def test_two_hundred_of_them_by_command_line(tmp_path: Path) -> None:
+    logs = Counter(check_log_by_command(seed, tmp_path) for seed in range(20_000, 20_100))
+    audits = Counter(check_audit(seed, tmp_path, by_command=True) for seed in range(20_000, 20_100))
+    print(f"logs: {dict(logs)}, audits: {dict(audits)}")
+    assert min(*logs.values(), *audits.values()) >= 5
