@@ -98,16 +98,21 @@ def test_the_interval_of_exposure_kl_draws_the_same_users_on_both_sides(runs: Pa
         listed, row = np.unique(users, return_inverse=True)
         shown[name] = np.zeros((len(listed), 10))
         np.add.at(shown[name], (row, reference.item_groups.bucket[items]), 1)
-    rng = np.random.default_rng(0)
+    rng, mass = np.random.default_rng(0), reference.item_groups.bucket_mass
     replicates = []
     for _ in range(1000):
         drawn = rng.integers(0, len(shown["mostpop"]), size=len(shown["mostpop"]))
         counts = [np.append(of_users[drawn].sum(axis=0), len(drawn)) for of_users in shown.values()]
-        base, other = (float(divergence(count, reference.item_groups.bucket_mass)) for count in counts)
+        base, other = (float(divergence(count, mass)) for count in counts)
         replicates.append(other - base)
     outcome = caged("compare", runs / "mostpop", runs / "lightgcn", "--json", "--metrics", "exposure_kl@20")
     interval = json.loads(outcome.out)["differences"][0]["interval"]
-    assert [interval["low"], interval["high"]] == pytest.approx(np.quantile(replicates, [0.025, 0.975]), abs=1e-9)
+    base, other = (float(divergence(np.append(of.sum(axis=0), len(of)), mass)) for of in shown.values())
+    value, bias = other - base, np.mean(replicates) - (other - base)
+    reach = 1.959964 * np.std(replicates)
+    low, high = np.quantile(replicates, [0.025, 0.975]) - 2 * bias
+    assert interval["low"] == pytest.approx(min(low, value - bias - reach), abs=1e-9)
+    assert interval["high"] == pytest.approx(max(high, value - bias + reach), abs=1e-9)
 
 
 def test_every_metric_of_a_run_can_be_shown(runs: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from caged.data.popularity import ITEM_GROUPS, USER_GROUPS
 from caged.evaluation import bootstrap, intervals, measure
-from caged.evaluation.bootstrap import Interval
+from caged.evaluation.bootstrap import Interval, percentile_interval, replicates
 from caged.evaluation.measure import Report
 from caged.evaluation.metrics import MetricKey
 from tests.evaluation.worlds import random_world, toy_world
@@ -57,7 +57,8 @@ def _quotient(numerators: np.ndarray, denominators: np.ndarray) -> float:
 
 
 def _apart(a: float, b: float) -> float:
-    return abs(a - b) / (a + b) if a + b > 0 else math.nan
+    """With its sign."""
+    return (a - b) / (a + b) if a + b > 0 else math.nan
 
 
 def _kl(shown: np.ndarray, mass: np.ndarray) -> float:
@@ -70,26 +71,47 @@ def _gap(listed: np.ndarray, profile: np.ndarray) -> float:
     return listed[both].mean() / profile[both].mean() - 1 if both.any() else math.nan
 
 
+@pytest.fixture
+def plain(monkeypatch):
+    """The percentile bootstrap without what is done for few users."""
+    monkeypatch.setattr(bootstrap, "FEW_USERS", 0)
+    monkeypatch.setattr(intervals, "LEAST_DIFFERING", 0)
+
+
+def literal_interval(key: MetricKey, value: float, replicates: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(replicates, [0.025, 0.975])
+    if key.name == "exposure_kl":  # twice the bias off the draws, once off the value; the further of the two
+        bias, error = replicates.mean() - value, 1.959964 * replicates.std()
+        low, high = min(low - 2 * bias, value - bias - error), max(high - 2 * bias, value - bias + error)
+        return max(low, 0.0), max(high, 0.0)
+    if key.name in ("pop_reo", "pop_rsp"):  # the interval of the signed value, folded at zero
+        return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
+    return low, high
+
+
+@pytest.mark.usefixtures("plain")
 def test_the_hand_computed_interval():
     found = intervals.intervals(toy_report())["recall@3"]
     assert found.method == "bootstrap"
     assert (found.low, found.high) == pytest.approx((0.150000, 0.583333), abs=1e-6)
 
 
+@pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("seed", [0, 5])
 def test_every_interval_equals_the_literal_bootstrap(seed):
     world = random_world(np.random.default_rng(seed))
     report = measure.measure(world.lists, world.reference, (4, 10))
     found = intervals.intervals(report, draws=200, seed=seed)
-    for key, replicates in literal_replicates(report, 200, seed).items():
-        defined = np.array([value for value in replicates if not math.isnan(value)])
-        if len(replicates) - len(defined) > 0.05 * len(replicates):
+    for key, drawn in literal_replicates(report, 200, seed).items():
+        defined = np.array([value for value in drawn if not math.isnan(value)])
+        if len(drawn) - len(defined) > 0.05 * len(drawn):
             assert key not in found, key
         else:
-            expected = np.quantile(defined, [0.025, 0.975])
+            expected = literal_interval(key, report.metrics[key], defined)
             np.testing.assert_allclose(found[key][:2], expected, rtol=0, atol=1e-12, err_msg=key)
 
 
+@pytest.mark.usefixtures("plain")
 def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
     report = toy_report()
     at_once = intervals.intervals(report, draws=100)
@@ -98,17 +120,35 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch):
         np.testing.assert_allclose(interval[:2], at_once[key][:2], rtol=0, atol=1e-12)
 
 
+@pytest.mark.usefixtures("plain")
 def test_metrics_that_resampling_would_shift_have_none():
     found = intervals.intervals(toy_report())
     assert "recall@3" in found
     assert not [key for key in found if MetricKey.parse(key).name in WITHOUT]
 
 
+@pytest.mark.usefixtures("plain")
 def test_a_key_that_is_undefined_in_too_many_draws_has_none():
     """recall@3/niche-taste rests on one user of six, whom (5/6)^6 = 33% of the draws miss."""
     found = intervals.intervals(toy_report())
     assert "recall@3/niche-taste" not in found
     assert "recall@3/diverse" in found  # three of six: missed by 1.6%
+
+
+def test_users_who_hardly_differ_give_no_interval_and_the_reason():
+    """Four of six users differ at most, so that nothing of the toy has one."""
+    found = intervals.found_intervals(toy_report())
+    assert found["recall@3"] == intervals.FEW_DIFFER
+    assert intervals.intervals(toy_report()) == {}
+
+
+def test_few_users_have_wider_intervals():
+    rng = np.random.default_rng(0)
+    report = drawn_report(rng, 30)
+    few = intervals.intervals(report)["recall@5"]
+    plain = percentile_interval(replicates(lambda counts: counts @ report.per_user["recall@5"] / 30, 30))
+    assert plain is not None
+    assert few.high - few.low > plain.high - plain.low
 
 
 def test_no_users_no_intervals():

@@ -114,13 +114,17 @@ class OfSums:
 
     `adds` are the columns of what each user adds, or tables of several; the last is 1 for the users behind the value.
     `value` takes the m sums, (..., m), to values and `gradient` linearises it (see `pooling`); both are told the
-    training interactions per popularity bucket.
+    training interactions per popularity bucket. Where `value` drops the sign of `signed`, intervals and `gradient` are
+    those of `signed`: near zero an absolute value cannot be resampled. `biased` is a value that noise only makes
+    larger, and that is at least 0.
     """
 
     adds: Callable[[UserColumns, MetricKey], list[Array]]
     value: Callable[[Array, Array], Array]
     gradient: Callable[[Array, Array], Array]
     reads_mass: bool = False  # the training interactions per bucket
+    signed: Callable[[Array, Array], Array] | None = None
+    biased: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +232,8 @@ def _of_sums_alone(function: Callable[[Array], Array]) -> Callable[[Array, Array
 
 _RATIO = _of_sums_alone(pooling.ratio), _of_sums_alone(pooling.ratio_gradient)
 _GAP = _of_sums_alone(pooling.relative_gap), _of_sums_alone(pooling.ratio_gradient)
-_DISPARITY = _of_sums_alone(pooling.disparity), _of_sums_alone(pooling.disparity_gradient)
+_DISPARITY = _of_sums_alone(pooling.disparity), _of_sums_alone(pooling.signed_disparity_gradient)
+_SIGNED = _of_sums_alone(pooling.signed_disparity)
 _DIVERGENCE = pooling.divergence, pooling.divergence_gradient
 
 
@@ -422,7 +427,7 @@ _ROWS = (
         direction="none",
         unit="number",
         groups=_WHOLE,
-        formula=OfSums(_places_by_bucket, *_DIVERGENCE, reads_mass=True),
+        formula=OfSums(_places_by_bucket, *_DIVERGENCE, reads_mass=True, biased=True),
         meaning="How far the places of the lists are from the training interactions, by tenth of the "
         "trained items (Kullback-Leibler divergence, bits): 0 is the same spread. It grows in both directions.",
     ),
@@ -441,7 +446,7 @@ _ROWS = (
         direction="down",
         unit="index",
         groups=_WHOLE,
-        formula=OfSums(_shown_and_could_be, *_DISPARITY),
+        formula=OfSums(_shown_and_could_be, *_DISPARITY, signed=_SIGNED),
         meaning="Statistical parity: how far the exposure rates of popular and niche items are apart, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         of_catalogue=True,
@@ -461,7 +466,7 @@ _ROWS = (
         direction="down",
         unit="index",
         groups=_WHOLE,
-        formula=OfSums(_found_and_wanted, *_DISPARITY),
+        formula=OfSums(_found_and_wanted, *_DISPARITY, signed=_SIGNED),
         meaning="Equal opportunity: how far the pooled recalls of popular and niche items are apart, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         needs_test=True,

@@ -45,14 +45,23 @@ def disparity(sums: Array) -> Array:
     >>> float(disparity(np.array([3.0, 4.0, 1.0, 4.0, 9.0])))
     0.5
     """
+    return np.abs(signed_disparity(sums))
+
+
+def signed_disparity(sums: Array) -> Array:
+    """(a - b) / (a + b): `disparity` before its sign is dropped; positive where the first ratio is ahead.
+
+    >>> float(signed_disparity(np.array([1.0, 4.0, 3.0, 4.0, 9.0])))
+    -0.5
+    """
     a, b = ratio(sums[..., :2]), ratio(sums[..., 2:4])
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(a + b > 0, np.abs(a - b) / (a + b), np.nan)
+        return np.where(a + b > 0, (a - b) / (a + b), np.nan)
 
 
-def disparity_gradient(sums: Array) -> Array:
+def signed_disparity_gradient(sums: Array) -> Array:
     a, b = float(ratio(sums[:2])), float(ratio(sums[2:4]))
-    slope = 2 * np.sign(a - b) / (a + b) ** 2
+    slope = 2 / (a + b) ** 2
     gradient = np.zeros(len(sums))
     gradient[:2], gradient[2:4] = slope * b * ratio_gradient(sums[:2]), -slope * a * ratio_gradient(sums[2:4])
     return gradient

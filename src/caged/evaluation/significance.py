@@ -20,6 +20,7 @@ from caged.evaluation.bootstrap import (
     MOST_DRAWN,
     SEED,
     Interval,
+    levels_for,
     normal_interval,
     percentile_interval,
     replicates,
@@ -114,7 +115,16 @@ def paired_intervals(a: Array, b: Array, *, draws: int = DRAWS, seed: int = SEED
         total = counts @ present
         return np.asarray(np.divide(counts @ weighted, total, out=np.full(total.shape, np.nan), where=total > 0))
 
-    return [percentile_interval(column) for column in replicates(means, len(differences), draws=draws, seed=seed).T]
+    drawn = replicates(means, len(differences), draws=draws, seed=seed)
+    known = [_centred(differences[rows, column]) for column, rows in enumerate(defined.T)]
+    return [
+        percentile_interval(column, levels_for(values, len(values)))
+        for column, values in zip(drawn.T, known, strict=True)
+    ]
+
+
+def _centred(values: Array) -> Array:
+    return values - values.mean() if len(values) else values
 
 
 # -------------------------------------------------------------------- over seeds

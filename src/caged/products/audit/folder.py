@@ -47,6 +47,7 @@ def metrics_json(result: AuditResult) -> dict[str, Any]:
         "metrics": result.metrics,
         "users": result.users,
         "intervals": {key: interval._asdict() for key, interval in result.intervals.items()},
+        **({"intervals_withheld": result.withheld} if result.withheld else {}),
         "counts": result.counts,
         "evidence": result.evidence,
         "name": result.name,

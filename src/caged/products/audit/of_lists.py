@@ -16,10 +16,11 @@ from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.seen import Seen, find
 from caged.errors import ConfigError
 from caged.evaluation.basis import Basis
+from caged.evaluation.bootstrap import Interval
 from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.list_columns import ListColumns
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
-from caged.evaluation.intervals import intervals
+from caged.evaluation.intervals import found_intervals
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.measure import Missing, Report, measure
 from caged.evaluation.metrics import LISTED_UNSEEN, MetricKey, list_width, reported_keys
@@ -216,12 +217,14 @@ def _result(
         counted, ks, drop_seen=how.drop_seen, missing=how.missing, has_test=has_test, has_ranks=how.has_ranks
     )
     problems = problems_of(counted, has_ranks=how.has_ranks)
+    found = found_intervals(report)
     return AuditResult(
         name=about.name,
         ks=ks,
         metrics=report.metrics,
         users=report.users_per_metric,
-        intervals=intervals(report),
+        intervals={key: one for key, one in found.items() if isinstance(one, Interval)},
+        withheld={key: reason for key, reason in found.items() if isinstance(reason, str)},
         counts=counted,
         notes=(*about.notes, *how.notes, *notes, *problems),
         evidence=evidence,

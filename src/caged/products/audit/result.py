@@ -65,6 +65,7 @@ class AuditResult:
     further: dict[str, AuditResult] = field(default_factory=dict)  # the same lists against other tests, by name
     sums: pa.Table | None = None  # user_id and the numerators and denominators of the pooled keys
     bucket_mass: tuple[int, ...] = ()  # training interactions per popularity bucket
+    withheld: dict[str, str] = field(default_factory=dict)  # why a key that could have an interval has none
     titles: Mapping[str, str] = field(default_factory=dict)  # of items, by id as text, as far as known
     basis: Basis | None = None  # what it was measured with
     problems: tuple[str, ...] = ()  # among the notes: the input is wrong as a whole, so no gate may pass

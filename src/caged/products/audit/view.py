@@ -199,6 +199,7 @@ def to_json(result: AuditResult) -> dict[str, Any]:
         "verdict": [str(finding) for finding in verdict(result)],
         "metrics": result.metrics,
         "intervals": {key: list(interval[:2]) for key, interval in result.intervals.items()},
+        "intervals_withheld": result.withheld,
         "users": result.users,
         "counts": result.counts,
         "notes": list(result.notes),

@@ -10,9 +10,9 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.popularity import USER_GROUPS
-from caged.evaluation.bootstrap import MOST_DRAWN, Interval, percentile_interval, replicates
+from caged.evaluation.bootstrap import MOST_DRAWN, Interval, corrected_interval, percentile_interval, replicates
 from caged.evaluation.measure import columns_of
-from caged.evaluation.metrics import Mean, MetricKey, Sum, with_sums
+from caged.evaluation.metrics import Mean, MetricKey, OfSums, Sum, with_sums
 from caged.products.compare.entries import StoredColumns
 from caged.products.compare.groups import Group
 
@@ -47,9 +47,15 @@ def pooled_differences(base: Group, group: Group, keys: Sequence[MetricKey]) -> 
         return np.asarray(per_entry[split:].mean(axis=0) - per_entry[:split].mean(axis=0)).T
 
     everybody, drawn = values(np.ones((1, users))), replicates(values, users)
+
+    def interval(column: int, formula: OfSums) -> Interval | None:
+        difference = float(everybody[0, column])
+        bent = formula.biased or formula.signed is not None
+        return corrected_interval(drawn[:, column], difference) if bent else percentile_interval(drawn[:, column])
+
     return {
-        key: PooledDifference(float(everybody[0, column]), percentile_interval(drawn[:, column]))
-        for column, key in enumerate(formulas)
+        key: PooledDifference(float(everybody[0, column]), interval(column, formula))
+        for column, (key, formula) in enumerate(formulas.items())
     }
 
 
