@@ -93,6 +93,17 @@ def test_parts_whose_ids_do_not_match_are_refused(tmp_path: Path, test: str, mes
         load(tmp_path)
 
 
+def test_integers_and_text_match_where_all_are_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("user_id,item_id\n5,1\n6,2\n")
+    (tmp_path / "test.csv").write_text("user_id,item_id\n5,2\nx,1\n")
+    with pytest.raises(DataError, match="or read all ids as text with --ids text"):
+        load(tmp_path)
+    parts = load(tmp_path, columns=Columns(ids="text")).parts
+    assert parts is not None
+    assert parts["train"].user_ids.values.to_pylist() == ["5", "6", "x"]
+    assert parts["test"].to_arrow()["user_id"].to_pylist() == ["5", "x"]
+
+
 def test_little_in_common_is_a_note_with_the_shares(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("user_id,item_id\n1,1\n2,2\n3,3\n")
     (tmp_path / "test.csv").write_text("user_id,item_id\n1,2\n5,2\n6,2\n7,3\n8,3\n")

@@ -28,7 +28,7 @@ def _check_kind(name: str, column: str, ids: IdMap, train: IdMap) -> None:
         raise DataError(
             f"column '{column}' of {name} holds {kinds[0]} (such as {ids.values[len(ids) - 1].as_py()!r}) where "
             f"train has {kinds[1]} (such as {train.values[0].as_py()!r}), so nothing would match; write both as "
-            f"the same type"
+            f"the same type, or read all ids as text with --ids text"
         )
 
 

@@ -179,7 +179,8 @@ def _ids_like(column: Column, known: IdMap, recs: Recommendations) -> pa.Array:
         kinds = ("integers", "text") if known.are_integers else ("text", "integers")
         raise DataError(
             f"{column.where}: column '{column.name}' holds {kinds[1]} (such as {_first_odd(ids)!r}) where train has "
-            f"{kinds[0]} (such as {known.values[0].as_py()!r}), so nothing would match; write both as the same type"
+            f"{kinds[0]} (such as {known.values[0].as_py()!r}), so nothing would match; write both as the same type, "
+            f"or read all ids as text with --ids text"
         )
     return ids
 
