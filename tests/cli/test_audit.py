@@ -477,3 +477,33 @@ def test_skipping_users_hides_no_drop(parts: Path, tmp_path: Path) -> None:
     refused = audit(parts, *gate, "--missing", "skip", recs=fewer)
     assert refused.code == 2
     assert "--missing" in refused.error
+
+
+# ---------------------------------------------------------------- certainty
+
+
+def test_a_sure_gate_lets_noise_pass_and_a_drop_fail(parts: Path, tmp_path: Path) -> None:
+    assert audit(parts, "-o", tmp_path / "base").code == 0
+    rows = rows_of(parts / "recs.csv")
+    hits = {row[:2] for row in rows_of(parts / "test.csv")} & {row[:2] for row in rows}
+    noisy = _write_lists(tmp_path / "noisy.csv", [row for row in rows if row[:2] not in sorted(hits)[:1]])
+    worse = _write_lists(tmp_path / "worse.csv", [row for row in rows if row[:2] not in sorted(hits)[::2]])
+    for gate, codes in ((f"recall@{K} drops 0.1%", (1, 1)), (f"recall@{K} drops 0.1% surely", (0, 1))):
+        asked = ("--against", tmp_path / "base", "--fail-if", gate, "--json")
+        outcomes = [audit(parts, *asked, recs=recs) for recs in (noisy, worse)]
+        assert tuple(outcome.code for outcome in outcomes) == codes
+    low, high = json.loads(outcomes[1].out)["gates"][0]["interval"]
+    assert low < high < 0
+
+
+def test_certainty_that_cannot_be_had_is_refused(parts: Path, tmp_path: Path) -> None:
+    assert audit(parts, "-o", tmp_path / "base").code == 0
+    against = ("--against", tmp_path / "base")
+    assert "gini has no interval" in audit(parts, *against, "--fail-if", f"gini@{K} rises 1% surely").error
+    assert audit(parts, *against, "--fail-if", f"pop_rsp@{K} rises 1% surely").code == 0
+    stored = json.loads((tmp_path / "base" / "metrics.json").read_text())
+    (tmp_path / "base" / "metrics.json").write_text(json.dumps({**stored, "intervals": {}}))
+    (tmp_path / "base" / "per_user.parquet").unlink()
+    refused = audit(parts, *against, "--fail-if", f"recall@{K} drops 1% surely")
+    assert refused.code == 2
+    assert "stores neither an interval of" in refused.error

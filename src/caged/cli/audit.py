@@ -30,6 +30,7 @@ from caged.products.audit import (
     save_audit,
     summary_rows,
     summary_title,
+    sure_interval,
     to_json,
 )
 from caged.runs.spec import EvalConfig
@@ -75,7 +76,7 @@ def audit(
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
-            help="Exit with code 1 if this holds, e.g. 'tail_share@20<0.2' or 'recall@20 drops 1%'; repeatable."
+            help="Exit with code 1 if this holds, e.g. 'tail_share@20<0.2' or 'recall@20 drops 1% surely'; repeatable."
         ),
     ] = None,
     against: Annotated[
@@ -149,7 +150,7 @@ def audit(
     if base is not None:
         for note in base.check_comparable(result, gates):
             say(f"note: {note}")
-    verdicts = judge(gates, result.metrics, base)
+    verdicts = judge(gates, result.metrics, base, interval_of=lambda gate: sure_interval(gate, result, base))
     _write(result, out, html)
     _report(result, verdicts, as_json=as_json)
     _say_where(out, html)
@@ -214,6 +215,7 @@ def _as_json(verdict: Verdict) -> dict[str, Any]:
         "value": verdict.value,
         "base": verdict.base,
         "reason": verdict.reason,
+        **({} if verdict.interval is None else {"interval": list(verdict.interval[:2])}),
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from caged.errors import ConfigError
 from caged.evaluation.basis import Basis
+from caged.evaluation.bootstrap import Interval
 from caged.products.audit.gates import Base, Gate, Verdict, check_gates, judge, parse_gate
 from caged.products.audit.result import AuditResult
 from tests.products.audit.audits import made_up
@@ -39,12 +40,15 @@ def judged(text: str, against: Base | None = None) -> Verdict:
         ("popularity_lift@20/niche-taste>=-0.5", ("popularity_lift@20/niche-taste", ">=", -0.5)),
         ("recall@20 drops 1%", ("recall@20", "drops", 0.01)),
         ("gini@20 rises by 2.5 %", ("gini@20", "rises", 0.025)),
+        ("recall@20/niche drops 5% surely", ("recall@20/niche", "drops", 0.05)),
+        ("tail_share@20<0.2 surely", ("tail_share@20", "<", 0.2)),
     ],
 )
 def test_what_can_be_said(text: str, expected: tuple[str, str, float]) -> None:
     gate = parse_gate(text)
     assert (gate.key, gate.sign) == expected[:2]
     assert gate.bound == pytest.approx(expected[2])
+    assert gate.surely == ("surely" in text)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +64,8 @@ def test_what_can_be_said(text: str, expected: tuple[str, str, float]) -> None:
         ("gini@20/niche<0.2", ("does not exist", "gini@20")),
         ("recall@20 drops 1", ("needs a percentage", "drops 1%")),
         ("recall@20 drops -1%", ("negative", "at least 0")),
+        ("recall@20 drops 1% maybe", ("cannot be read", "'surely'")),
+        ("recall@20 drops 1%surely", ("cannot be read",)),
     ],
 )
 def test_what_cannot_be_said(text: str, words: tuple[str, ...]) -> None:
@@ -74,6 +80,7 @@ def test_gates_that_cannot_be_judged_are_refused_before_anything_is_measured() -
         ("recall@10<0.1", [20], None, "k = 10, but the audit measures k = 20"),
         ("recall@20 drops 1%", [20], None, "--against DIR"),
         ("gini@20 rises 1%", [20], base(), "audits/old has no gini@20"),
+        ("gini@20 < 0.1 surely", [20], None, "gini has no interval"),
         ("ndcg_hits100@20 < 1", [20], None, "an audit does not measure it"),
     ):
         with pytest.raises(ConfigError, match=words):
@@ -177,3 +184,36 @@ def test_another_basis_is_refused_where_a_gate_depends_on_it() -> None:
 
 def test_gates_are_values() -> None:
     assert parse_gate("recall@20 < 0.1") == Gate("recall@20 < 0.1", "recall@20", "<", 0.1)
+
+
+# ---------------------------------------------------------------- certainty
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high", "failed"),
+    [
+        ("recall@20 drops 0.5% surely", -0.002, -0.0006, True),  # allowed is 0.0005
+        ("recall@20 drops 0.5% surely", -0.002, -0.0004, False),
+        ("recall@20 drops 0.5%", -0.002, -0.0004, True),
+        ("recall@20 drops 5% surely", -0.002, -0.0006, False),  # not even by its value
+        ("tail_share@20 < 0.3 surely", 0.24, 0.26, True),
+        ("tail_share@20 < 0.3 surely", 0.2, 0.31, False),
+        ("tail_share@20 >= 0.2 surely", 0.21, 0.29, True),
+        ("tail_share@20 >= 0.2 surely", 0.19, 0.29, False),
+    ],
+)
+def test_a_sure_gate_fails_where_the_whole_interval_lies_beyond(
+    text: str, low: float, high: float, failed: bool
+) -> None:
+    interval = Interval(low, high, "bootstrap")
+    (verdict,) = judge([parse_gate(text)], METRICS, base(), interval_of=lambda _: interval)
+    assert verdict.failed == failed
+    if verdict.interval is not None:
+        assert f"{'lies' if failed else 'does not lie'} beyond" in verdict.reason
+
+
+def test_a_sure_gate_needs_a_value_and_an_interval() -> None:
+    (verdict,) = judge([parse_gate("pru@20 < 0.1 surely")], METRICS)
+    assert verdict.failed
+    with pytest.raises(ConfigError, match="there is no interval of tail_share@20"):
+        judge([parse_gate("tail_share@20 < 0.3 surely")], METRICS)

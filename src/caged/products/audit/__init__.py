@@ -1,7 +1,16 @@
 """The popularity bias of any recommender: from its lists and the log it learned from. Needs no torch."""
 
 from caged.products.audit.folder import StoredAudit, read_audit, write_audit
-from caged.products.audit.gates import Base, Gate, Verdict, check_gates, judge, parse_gate, refuse_problems
+from caged.products.audit.gates import (
+    Base,
+    Gate,
+    Verdict,
+    check_gates,
+    judge,
+    parse_gate,
+    refuse_problems,
+    sure_interval,
+)
 from caged.products.audit.of_lists import ListNames, audit_evaluation, audit_lists
 from caged.products.audit.of_run import audit_run
 from caged.products.audit.page import audit_html
@@ -31,6 +40,7 @@ __all__ = [
     "save_audit",
     "summary_rows",
     "summary_title",
+    "sure_interval",
     "to_json",
     "write_audit",
 ]

@@ -3,8 +3,10 @@
     tail_share@20<0.2       a value on the wrong side of a bound: <, <=, >, >=
     recall@20 drops 1%      lower than the base by more than 1% of the base's value
     gini@20 rises 2%        higher than the base by more than 2%
+    recall@20 drops 1% surely   the same, and the 95% interval of the difference lies beyond it
 
-An expression says when the gate *fails*. A gate on a value that is not defined fails too, and says so.
+An expression says when the gate *fails*. A gate on a value that is not defined fails too, and says so. `surely` also
+goes with a bound: the interval of the value then has to lie beyond it.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from caged.errors import ConfigError, DataError, suggestion
 from caged.evaluation.basis import Basis
-from caged.evaluation.metrics import METRICS, MetricKey
-from caged.products.audit.folder import read_audit
+from caged.evaluation.bootstrap import Interval
+from caged.evaluation.metrics import METRICS, MetricKey, OfItems
+from caged.products.audit.certainty import can_be_sure, difference_interval
+from caged.products.audit.folder import StoredAudit, read_audit
 from caged.products.audit.result import AuditResult
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -29,9 +33,15 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
 }
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_BOUND = re.compile(r"\s*(?P<key>[^\s<>=]+)\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^\s%]+)\s*(?P<percent>%?)\s*")
-_CHANGE = re.compile(r"\s*(?P<key>\S+)\s+(?P<verb>drops|rises)\s+(?:by\s+)?(?P<bound>[^\s%]+)\s*(?P<percent>%?)\s*")
-_FORMS = "write METRIC<NUMBER (or <=, >, >=), 'METRIC drops NUMBER%' or 'METRIC rises NUMBER%'"
+_SURELY = r"(?P<surely>\s+surely)?\s*"
+_BOUND = re.compile(r"\s*(?P<key>[^\s<>=]+)\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^\s%]+)\s*(?P<percent>%?)" + _SURELY)
+_CHANGE = re.compile(
+    r"\s*(?P<key>\S+)\s+(?P<verb>drops|rises)\s+(?:by\s+)?(?P<bound>[^\s%]+)\s*(?P<percent>%?)" + _SURELY
+)
+_FORMS = (
+    "write METRIC<NUMBER (or <=, >, >=), 'METRIC drops NUMBER%' or 'METRIC rises NUMBER%', with 'surely' behind it "
+    "where only a certain change should fail"
+)
 _ROUNDING = 1e-9  # a drop of exactly 1% is no drop of more than 1%, however it was rounded
 
 
@@ -43,6 +53,7 @@ class Gate:
     key: MetricKey
     sign: str
     bound: float
+    surely: bool = False
 
     @property
     def is_relative(self) -> bool:
@@ -58,6 +69,7 @@ class Verdict:
     value: float
     base: float | None
     reason: str
+    interval: Interval | None = None  # of the value, or of the difference to the base, where `surely` asks for it
 
 
 def parse_gate(text: str) -> Gate:
@@ -73,7 +85,7 @@ def parse_gate(text: str) -> Gate:
     groups = found.groupdict()
     sign = groups.get("sign") or groups["verb"]
     bound = _number(groups["bound"], text) * (0.01 if groups["percent"] else 1.0)
-    gate = Gate(text.strip(), _known_key(groups["key"], text), sign, bound)
+    gate = Gate(text.strip(), _known_key(groups["key"], text), sign, bound, bool(groups["surely"]))
     if gate.is_relative and not groups["percent"]:
         raise ConfigError(f"gate '{text}' needs a percentage of the base's value: write {sign} 1%, for example")
     if gate.is_relative and bound < 0:
@@ -89,6 +101,7 @@ class Base:
     metrics: Mapping[str, float]
     fingerprints: Mapping[str, str]
     basis: Basis | None = None
+    stored: StoredAudit | None = None  # the whole of it
 
     @classmethod
     def read(cls, folder: Path) -> Base:
@@ -97,7 +110,17 @@ class Base:
             raise DataError(
                 f"--against {folder} was measured on wrong input: {' '.join(found.problems)} Repair and audit it again"
             )
-        return cls(folder, found.metrics, found.fingerprints, found.basis)
+        return cls(folder, found.metrics, found.fingerprints, found.basis, found)
+
+    def check_sure(self, gate: Gate) -> None:
+        if self.stored is not None and not can_be_sure(gate.key, self.stored):
+            raise ConfigError(
+                f"gate '{gate.text}' cannot be judged: {self.folder} stores neither an interval of {gate.key} nor its "
+                f"values per user; give a folder that caged audit -o wrote, or leave surely out"
+            )
+
+    def interval_of(self, gate: Gate, result: AuditResult) -> Interval | None:
+        return None if self.stored is None else difference_interval(gate.key, self.stored, result)
 
     def check_comparable(self, result: AuditResult, gates: Iterable[Gate]) -> list[str]:
         """Numbers over other data would differ for reasons that no gate is about; returned are notes."""
@@ -139,6 +162,11 @@ def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -
                 f"gate '{gate.text}' cannot be judged: {gate.key.name} is only for lists under the protocol 'paper', "
                 f"and an audit does not measure it; use another metric"
             )
+        if gate.surely and isinstance(gate.key.metric.formula, OfItems):
+            raise ConfigError(
+                f"gate '{gate.text}' cannot be judged: {gate.key.name} has no interval, so nothing says what is sure; "
+                f"leave surely out"
+            )
         if not gate.is_relative:
             continue
         if base is None:
@@ -149,6 +177,8 @@ def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -
             raise ConfigError(
                 f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too, -k {k}"
             )
+        if gate.surely:
+            base.check_sure(gate)
 
 
 def refuse_problems(result: AuditResult) -> None:
@@ -160,14 +190,51 @@ def refuse_problems(result: AuditResult) -> None:
         )
 
 
-def judge(gates: Sequence[Gate], metrics: Mapping[str, float], base: Base | None = None) -> list[Verdict]:
+def judge(
+    gates: Sequence[Gate],
+    metrics: Mapping[str, float],
+    base: Base | None = None,
+    *,
+    interval_of: Callable[[Gate], Interval | None] = lambda _: None,
+) -> list[Verdict]:
+    """What becomes of each gate; `interval_of` is asked where one wants to be sure."""
     verdicts = []
     for gate in gates:
         value = metrics.get(gate.key, math.nan)
         before = base.metrics.get(gate.key, math.nan) if base is not None and gate.is_relative else None
         failed, reason = _bound_judged(gate, value) if before is None else _change_judged(gate, value, before)
-        verdicts.append(Verdict(gate, failed, value, before, reason))
+        verdict = Verdict(gate, failed, value, before, reason)
+        verdicts.append(_surely_judged(verdict, interval_of(gate)) if gate.surely and failed else verdict)
     return verdicts
+
+
+def sure_interval(gate: Gate, result: AuditResult, base: Base | None) -> Interval | None:
+    """Of the difference to the base, or of the value where the gate is a bound."""
+    if gate.is_relative and base is not None:
+        return base.interval_of(gate, result)
+    return result.intervals.get(gate.key)
+
+
+def _surely_judged(verdict: Verdict, interval: Interval | None) -> Verdict:
+    """A failed gate stays so only if the whole interval lies beyond what is allowed, or the value is undefined."""
+    gate, before = verdict.gate, verdict.base
+    if not math.isfinite(verdict.value) or (before is not None and (not math.isfinite(before) or before == 0)):
+        return verdict
+    if interval is None:
+        raise ConfigError(
+            f"gate '{gate.text}' cannot be judged: there is no interval of {gate.key} here, so nothing says what is "
+            f"sure; leave surely out"
+        )
+    below = gate.sign in ("<", "<=", "drops")
+    limit = gate.bound if before is None else gate.bound * abs(before) * (-1 if below else 1)
+    failed = interval.high < limit if below else interval.low > limit
+    what = "the value" if before is None else "the difference"
+    said = f"the 95% interval of {what}, {interval.low:.6g} to {interval.high:.6g}, {_beyond(failed)} {limit:.6g}"
+    return replace(verdict, failed=failed, reason=f"{verdict.reason}; {said}", interval=interval)
+
+
+def _beyond(failed: bool) -> str:
+    return "lies beyond" if failed else "does not lie beyond"
 
 
 def _bound_judged(gate: Gate, value: float) -> tuple[bool, str]:
