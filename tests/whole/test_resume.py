@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -14,9 +15,13 @@ from typing import Any
 
 import pytest
 
+from caged.config import describe
+from caged.models import METHODS, registered
+from caged.runs.lock import LOCK
 from tests.cli.invoke import caged, contents, ended, spawn, train
 
 EPOCHS = 120
+KILLS = int(os.environ.get("CAGED_KILLS", "100"))
 TRAINING = (
     *("--method", "lightgcn", "--device", "cpu", "--threads", "1"),
     *("--set", "train.patience=none", "--set", "train.batch_size=128", "--set", "method.embedding_size=16"),
@@ -38,7 +43,14 @@ def history(folder: Path) -> list[dict[str, Any]]:
     path = folder / "history.jsonl"
     whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
     lines = [json.loads(line) for line in whole.splitlines()]
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+    return [without_times(line) for line in lines]
+
+
+def without_times(value: Any) -> Any:
+    """Times stand in a line itself and in what a method adds about its phases."""
+    if not isinstance(value, dict):
+        return value
+    return {key: without_times(inner) for key, inner in value.items() if not key.endswith("seconds")}
 
 
 def assert_ended_alike(resumed: Path, undisturbed: Path) -> None:
@@ -119,6 +131,59 @@ def test_killed_many_times_after_random_times(log_csv: Path, tmp_path: Path) -> 
         assert ended(spawn("train", "--resume", folder, cwd=tmp_path)).code == 0
     assert read(folder / "run.json")["resumed"] > 2
     assert_ended_alike(folder, undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_killed_at_any_moment_it_works(method: str, log_csv: Path, tmp_path: Path) -> None:
+    """CAGED_KILLS of them (100) are dealt out over the methods; every run that was killed ends like the undisturbed."""
+    mine = KILLS // len(METHODS) + (list(METHODS).index(method) < KILLS % len(METHODS))
+    chance = random.Random(f"kills of {method}")
+    undisturbed = tmp_path / "undisturbed"
+    assert ended(spawn(*method_options(log_csv, undisturbed, method), cwd=tmp_path)).code == 0
+    work = read(undisturbed / "run.json")["seconds"]["total"]
+    kills = runs = 0
+    while kills < mine:
+        runs += 1
+        folder = tmp_path / f"killed-{runs}"
+        while not is_finished(folder):
+            again = (folder / "run.json").exists()
+            if not again:
+                shutil.rmtree(folder, ignore_errors=True)  # killed before there was a run to resume
+            resumed = ["train", "--resume", str(folder), "--no-report"]
+            process = spawn(*(resumed if again else method_options(log_csv, folder, method)), cwd=tmp_path)
+            while process.poll() is None and not holds(process.pid, folder):
+                time.sleep(0.001)
+            if kills < mine:
+                time.sleep(chance.uniform(0, work))
+                process.send_signal(signal.SIGKILL)
+            outcome = ended(process)
+            assert outcome.code in {0, -signal.SIGKILL}, outcome.err
+            kills += outcome.code == -signal.SIGKILL
+        (folder / LOCK).unlink(missing_ok=True)  # killed after the last word of run.json
+        assert_ended_alike(folder, undisturbed)
+    print(f"{method}: {kills} kills, {runs} runs")
+
+
+def method_options(data: Path, folder: Path, method: str) -> list[str]:
+    """Some seconds of work, with a checkpoint after every epoch where there are any."""
+    values = {"train.epochs": 25, "train.patience": "none", "train.batch_size": 128, "train.checkpoint_seconds": 0}
+    if "embedding_size" in {option.name for option in describe(registered(method).config)}:
+        values["method.embedding_size"] = 8
+    chosen = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    where = ["--data", str(data), "--out", str(folder), "--device", "cpu", "--threads", "1"]
+    return ["train", "--method", method, *where, "--no-report", *chosen]
+
+
+def is_finished(folder: Path) -> bool:
+    return (folder / "run.json").exists() and read(folder / "run.json")["status"] == "finished"
+
+
+def holds(pid: int, folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / LOCK).read_text())["pid"] == pid)
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on(log_csv: Path, tmp_path: Path) -> None:
