@@ -37,6 +37,7 @@ class APDA(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -67,6 +68,7 @@ class APDA(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -94,6 +96,7 @@ class AdjNorm(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -118,6 +121,7 @@ class AdjNorm(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -159,6 +163,7 @@ class AdvDrop(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -197,6 +202,7 @@ class AdvDrop(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -239,6 +245,7 @@ class CAGED(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -278,6 +285,7 @@ class CAGED(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -301,6 +309,7 @@ class EASE(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -320,6 +329,7 @@ class EASE(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -353,6 +363,7 @@ class GALORE(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -384,6 +395,7 @@ class GALORE(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -411,6 +423,7 @@ class IPS(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -435,6 +448,7 @@ class IPS(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -461,6 +475,7 @@ class ItemKNN(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -484,6 +499,7 @@ class ItemKNN(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -508,6 +524,7 @@ class LightGCN(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -529,6 +546,7 @@ class LightGCN(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -553,6 +571,7 @@ class LightGCNBCE(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -574,6 +593,7 @@ class LightGCNBCE(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -603,6 +623,7 @@ class MACR(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -629,6 +650,7 @@ class MACR(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -647,6 +669,7 @@ class MostPopular(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -664,6 +687,7 @@ class MostPopular(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -693,6 +717,7 @@ class Reg(Recommender):
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -719,6 +744,7 @@ class Reg(Recommender):
         batch_size: int | str = 2048,
         epochs: int = 1000,
         patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,

@@ -17,7 +17,7 @@ from caged.page.html import require_templates
 from caged.products.audit import audit_html, audit_run
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
-from caged.runs.execute import evaluate_part, warnings_of
+from caged.runs.execute import evaluate_part, is_validated, warnings_of
 from caged.runs.folder import RunFolder
 from caged.runs.spec import EvalConfig
 
@@ -52,6 +52,11 @@ def evaluate(
     del named["train"]
     if part == "valid" and part not in named:
         raise ConfigError(f"protocol '{spec.protocol}' has no validation part; use --part test")
+    if part == "valid" and not is_validated(spec):
+        raise ConfigError(
+            f"this {spec.method} was trained on the validation part too, so it says nothing there; use --part test, or "
+            "train with --set train.validation=yes"
+        )
     if part not in named:
         raise ConfigError(unknown("part", part, named))
     for warning in warnings_of(spec):

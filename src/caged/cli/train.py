@@ -76,6 +76,13 @@ def train(
         str | None,
         typer.Option(help="Choose the epoch only on held-out interactions with COLUMN=VALUE, e.g. source=explore."),
     ] = None,
+    no_validation: Annotated[
+        bool,
+        typer.Option(
+            "--no-validation",
+            help="Train on the validation part too, for exactly --set train.epochs=N. Closed forms do so anyway.",
+        ),
+    ] = False,
     save_weights: Annotated[
         bool, typer.Option("--save-weights", help="Keep edge weights before, during and after, for caged plot iip.")
     ] = False,
@@ -115,7 +122,7 @@ def train(
             method,
             protocol=protocol,
             presets=preset or (),
-            overrides=set_ or (),
+            overrides=[*(set_ or ()), *(["train.validation=no"] if no_validation else ())],
             seed=seed,
             device=device,
             threads=threads,
@@ -178,7 +185,9 @@ def _report(result: RunResult, *, as_json: bool) -> None:
     merged = run.dataset["merged_duplicates"]
     if merged:
         say(f"{merged:,} duplicate rows were merged")
-    if spec.data.validate_on is not None:
+    if trained_on := result.trained_on_validation:
+        say(f"nothing is chosen on a validation part, so its {trained_on:,} interactions are trained on too")
+    elif spec.data.validate_on is not None:
         held_out = run.dataset["interactions"]["valid"]
         candidates = run.dataset["split"]["notes"]["validation_candidates"]
         say(
@@ -214,6 +223,8 @@ def _which_epoch(trained: dict[str, Any]) -> str:
     """The epoch that was chosen; of the last stage where there are several."""
     if not trained.get("epochs"):
         return ""
+    if not trained["best_epoch"]:  # nothing was chosen
+        return f", all of {trained['epochs']} epochs"
     stage = f" in stage {trained['stage']}" if "stage" in trained else ""
     return f", epoch {trained['best_epoch']} of {trained.get('stage_epochs', trained['epochs'])}{stage}"
 

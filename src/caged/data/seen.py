@@ -42,6 +42,12 @@ class Seen:
             check_same_rows(self.train, self.valid)
 
     @property
+    def fingerprint(self) -> str:
+        """Of all these pairs, whichever part they are in."""
+        whole = self.train if self.valid is None else Interactions.joined([self.train, self.valid])
+        return whole.fingerprint
+
+    @property
     def user_count(self) -> int:
         return self.train.user_count
 

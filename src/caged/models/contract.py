@@ -108,6 +108,10 @@ class Method(ABC, Generic[ConfigT]):
         """Phases of training; an empty tuple means a closed form."""
         return (Stage("train"),)
 
+    def needs_validation(self) -> str | None:
+        """Why it does not work without a validation part; None where it does."""
+        return None
+
     @abstractmethod
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         """Allocate every buffer on `graph.device`; draw initial values from named generators."""

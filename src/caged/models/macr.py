@@ -155,6 +155,9 @@ class MACR(EncoderMethod[MACRConfig]):
         total = self.branch_weights @ parts + self.config.l2 * found.penalty
         return Losses(total, {"bce": match, "item": item, "user": user, "l2": found.penalty})
 
+    def needs_validation(self) -> str | None:
+        return "method.c=scan is chosen on it; a number for method.c needs none" if self.config.c == SCAN else None
+
     def finish(self, ctx: EpochContext) -> None:
         if self.config.c != SCAN or ctx.validate is None:
             return

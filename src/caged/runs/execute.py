@@ -18,7 +18,7 @@ from caged.errors import RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.graph import check_engine
-from caged.models import MayBeNeutral, Method
+from caged.models import MayBeNeutral, Method, registered
 from caged.runs.environment import hardware, resolve_device, set_threads
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
@@ -28,6 +28,7 @@ from caged.runs.results import ResultPlace
 from caged.runs.saved_weights import check_learns_weights
 from caged.runs.spec import ExperimentSpec, deviations
 from caged.runs.train import train
+from caged.runs.validation import holds_out_validation
 from caged.runs.versions import versions
 from caged.training import Interrupted, Observer
 
@@ -42,6 +43,12 @@ class RunResult:
     @property
     def run(self) -> Run:
         return self.folder.run
+
+    @property
+    def trained_on_validation(self) -> int:
+        """Interactions of the validation part that were trained on, because nothing was chosen on them."""
+        valid, spec = self.data.split.valid, self.folder.spec
+        return 0 if valid is None or is_validated(spec) else len(valid)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -175,6 +182,10 @@ def _tested(folder: RunFolder, data: Loaded, method: Method[Any], device: torch.
     }
     folder.run.seconds["evaluate"] = time.perf_counter() - begun
     return RunResult(folder, data, evaluation, further)
+
+
+def is_validated(spec: ExperimentSpec) -> bool:
+    return holds_out_validation(registered(spec.method).method(spec.config), spec.train)
 
 
 def evaluate_part(

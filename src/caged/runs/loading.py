@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from caged.data import Interactions, Source, Split, load, training_catalogue, validate_log
 from caged.data.filters import k_core
+from caged.data.seen import Seen
 from caged.errors import DataError
 from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.runs.protocols import protocol_named, split_source
@@ -76,7 +77,10 @@ def _facts(source: Source, parts: Split) -> DatasetFacts:
         "merged_duplicates": sum(part.merged for part in source.contents.values()),
         "split": {"kind": parts.kind, "parameters": dict(parts.parameters), "notes": dict(parts.notes)},
         "interactions": {name: len(part) for name, part in named.items()},
-        "fingerprints": {name: part.fingerprint for name, part in named.items()},
+        "fingerprints": {
+            **{name: part.fingerprint for name, part in named.items()},
+            **({} if parts.valid is None else {"development": Seen(parts.train, parts.valid).fingerprint}),
+        },
         "split_fingerprint": parts.fingerprint,
     }
 

@@ -54,6 +54,16 @@ def protocol_named(name: str) -> Protocol:
     return PROTOCOLS[name]
 
 
+def check_validation(protocol: Protocol, mark: str | None, validation: str) -> None:
+    """Refuse `train.validation` where it contradicts what else was said."""
+    if protocol is PAPER and validation != "auto":
+        raise ConfigError(
+            f"train.validation is '{validation}', but protocol 'paper' decides on the test part; use --protocol honest"
+        )
+    if mark is not None and validation == "no":
+        raise ConfigError(f"data.validate_on is '{mark}', but train.validation is 'no'; leave one of them out")
+
+
 def check_split_options(protocol: Protocol, kind: str, mark: str | None, catalogue: str = "all") -> None:
     """`paper` owns its split and catalogue and decides on the test part: there is nothing to choose."""
     for name, value, default in (
@@ -97,8 +107,13 @@ def _honest_split(source: Source, seed: int, kind: str) -> Split:
     return split_log(source.log, kind, seed=seed)
 
 
-def selection_parts(parts: Split, protocol: Protocol) -> Development:
-    """What training may see: train, and the part that decides. Under `honest` the test part is not among them."""
+def selection_parts(parts: Split, protocol: Protocol, *, validated: bool = True) -> Development:
+    """What training may see: train, and the part that decides. Under `honest` the test part is not among them.
+
+    Where nothing decides (not `validated`), the validation part is trained on.
+    """
+    if not validated:
+        return parts.development().whole()
     if protocol is PAPER:
         return Development(parts.train, parts.test)
     return parts.development()

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 
 from caged.arguments import checked_seed, choice, described, instance, place, whole_number, yes_or_no
 from caged.config import build, unknown_key
-from caged.data import IdMap, Interactions, Split, carve_validation
+from caged.data import Development, IdMap, Interactions, Split, carve_validation
 from caged.data.ids import Array, matched_type
 from caged.data.matching import check_kinds, check_overlap
 from caged.data.readers.files import DEFAULT_COLUMNS, read_frame_part
@@ -35,6 +35,7 @@ from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model
 from caged.runs.environment import DEVICES, resolve_device
 from caged.runs.folder import RunFolder
 from caged.runs.signatures import docstring_of, signature_of
+from caged.runs.validation import check_without_validation, holds_out_validation
 from caged.seeding import Generators
 from caged.training import Loop, Observer, TrainConfig
 
@@ -66,6 +67,7 @@ class Recommender:
         self.name = name
         self.config = build(known.config, own, "method")
         self.train_config = build(TrainConfig, training, "train")
+        self._epochs_given = "epochs" in training
         self.seed = checked_seed(seed)
         self.device = choice("device", device, DEVICES)
         self._artefact: Artefact | None = None
@@ -87,16 +89,21 @@ class Recommender:
         """Train on `train`; the epoch is chosen by recall@k on `valid` (carved from train where none is given).
 
         Both are `Interactions`, or any frame that speaks Arrow with the columns user_id and item_id. A `Split` stands
-        for its train and validation parts; its test part is not looked at.
+        for its train and validation parts; its test part is not looked at. A method in closed form chooses nothing: it
+        is trained on both, and so is any with `validation="no", epochs=N`.
         """
         train, valid = _parts_given(train, valid)
         observers = _checked_observers(observers)
         device = resolve_device(self.device)
         known = registered(self.name)
         method: Method[Any] = known.method(self.config)
+        validated = holds_out_validation(method, self.train_config)
+        check_without_validation(self.name, method, self.train_config, epochs_given=self._epochs_given)
         if valid is not None:
             train, valid = _in_one_catalogue(train, valid)
-        elif method.stages():
+            if not validated:
+                train, valid = Development(train, valid).whole()
+        elif validated:
             train, valid = carve_validation(train, seed=self.seed)
             logger.warning(
                 "no validation part given: 1/8 of the interactions (%d) are held out to choose the epoch", len(valid)

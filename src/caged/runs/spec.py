@@ -14,7 +14,8 @@ from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
 from caged.runs.presets import preset_values
-from caged.runs.protocols import Protocol, check_split_options, protocol_named
+from caged.runs.protocols import Protocol, check_split_options, check_validation, protocol_named
+from caged.runs.validation import check_without_validation
 
 if TYPE_CHECKING:
     from caged.training import TrainConfig
@@ -156,6 +157,12 @@ def resolve(
         values[section][key] = value
     chosen_data = build(DataConfig, values["data"], "data")
     check_split_options(protocol_named(protocol), chosen_data.split, chosen_data.validate_on, chosen_data.catalogue)
+    chosen_train = build(_train_config(), values["train"], "train")
+    check_validation(protocol_named(protocol), chosen_data.validate_on, chosen_train.validation)
+    config = build(chosen_method.config, values["method"], "method")
+    check_without_validation(
+        method, chosen_method.method(config), chosen_train, epochs_given="epochs" in values["train"]
+    )
     return ExperimentSpec(
         source=source,
         method=method,
@@ -163,8 +170,8 @@ def resolve(
         seed=checked_seed(seed),
         device=device,
         data=chosen_data,
-        config=build(chosen_method.config, values["method"], "method"),
-        train=build(_train_config(), values["train"], "train"),
+        config=config,
+        train=chosen_train,
         eval=build(EvalConfig, values["eval"], "eval"),
         presets=tuple(presets),
         threads=threads,

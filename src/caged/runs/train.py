@@ -20,6 +20,7 @@ from caged.runs.protocols import protocol_named, selection_parts
 from caged.runs.saved_weights import FOLDER as WEIGHTS
 from caged.runs.saved_weights import WeightsWatch
 from caged.runs.spec import ExperimentSpec
+from caged.runs.validation import holds_out_validation
 from caged.seeding import Generators
 from caged.training import Loop, Observer, Progress, load_checkpoint
 from caged.training.loop import Validate
@@ -35,8 +36,9 @@ def train(
     """The trained method, its best state restored. Only train and the deciding part get this far."""
     begun = time.perf_counter()
     spec, run = folder.spec, folder.run
-    chosen = selection_parts(parts, protocol_named(spec.protocol))
     method = registered(spec.method).method(spec.config)
+    validated = holds_out_validation(method, spec.train)
+    chosen = selection_parts(parts, protocol_named(spec.protocol), validated=validated)
     if run.init is not None:
         give_initial(method, folder.path)
     graph = BipartiteGraph.from_interactions(chosen.train, device, spec.train.engine)
@@ -48,7 +50,7 @@ def train(
         load_serving(method, stored)
         run.training = _summary(spec, stored.meta["progress"], method)
         return method
-    training_data = save_training_data(folder.checkpoints, parts.train, parts.valid)
+    training_data = save_training_data(folder.checkpoints, chosen.train, parts.valid if validated else None)
     history = History(folder.history, stored.epochs if stored else 0)
     watch = WeightsWatch(folder.path / WEIGHTS, method) if run.save_weights else None
     if watch is not None:

@@ -51,6 +51,12 @@ class TrainConfig:
     patience: int | None = option(
         20, "validations in a row without improvement that end a stage; none: never", minimum=1
     )
+    validation: str = option(
+        "auto",
+        "yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, "
+        "which choose nothing, and yes for the others",
+        choices=("auto", "yes", "no"),
+    )
     validate_every: int = option(1, "epochs between validations", minimum=1)
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
     checkpoint_seconds: float = option(

@@ -39,6 +39,10 @@ class Development(NamedTuple):
     train: Interactions
     valid: Interactions | None
 
+    def whole(self) -> Development:
+        """The validation part in train: where nothing is chosen on it, it may as well teach."""
+        return self if self.valid is None else Development(Interactions.joined([self.train, self.valid]), None)
+
 
 @dataclass(frozen=True, eq=False)
 class Split:

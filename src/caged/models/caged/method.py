@@ -270,6 +270,9 @@ class CAGED(EncoderMethod[CAGEDConfig]):
         if self.config.without == "two_stage" and ctx.stage == TRAIN and ctx.epoch == 1:
             self._pretrain_estimator(ctx)
 
+    def needs_validation(self) -> str | None:
+        return "its edge weights change only after epochs that validation calls better"
+
     def end_epoch(self, ctx: EpochContext) -> None:
         """The update, after the epochs that improved validation."""
         always = self.config.without == "update_condition" and ctx.metrics is not None

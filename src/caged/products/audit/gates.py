@@ -141,11 +141,18 @@ class Base:
     def _check_parts(self, fingerprints: Mapping[str, str]) -> None:
         for part in ("train", "test"):
             known = self.fingerprints.get(part), fingerprints.get(part)
+            if part == "train" and _development(self.fingerprints) == _development(fingerprints):
+                continue  # what one side holds out to choose an epoch, the other may train on
             if None not in known and known[0] != known[1]:
                 raise ConfigError(
                     f"--against {self.folder} was measured on another {part} part (fingerprint {str(known[0])[:12]}, "
                     f"here {str(known[1])[:12]}), so changes mean nothing; audit both on the same files"
                 )
+
+
+def _development(fingerprints: Mapping[str, str]) -> str | None:
+    """Of train with valid."""
+    return fingerprints.get("development", fingerprints.get("train"))
 
 
 def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -> None:

@@ -238,7 +238,10 @@ def _result(
         ),
         examples=examples_of(lists, reference, max(ks), about.titles),
         per_user=measured.per_user if report.per_user else None,
-        fingerprints={part: pairs.fingerprint for part, pairs in named.items() if pairs is not None},
+        fingerprints={
+            **{part: pairs.fingerprint for part, pairs in named.items() if pairs is not None},
+            **({} if reference.valid is None else {"development": Seen(train, reference.valid).fingerprint}),
+        },
         protocol=about.protocol,
         command=about.command,
         sums=measured.sums if report.sums else None,

@@ -160,7 +160,7 @@ def _over_users(
 
 
 def _over_seeds(base: Group, group: Group, key: str) -> SeedTest:
-    if len(set(base.splits)) == 1:
+    if len(set(base.splits)) == 1 or set(base.splits) != set(group.splits):
         return welch_test(base.values(key), group.values(key))
     by_split = {split_of(entry): entry.metrics[key] for entry in group.entries}
     return paired_seed_test(base.values(key), [by_split[split] for split in base.splits])

@@ -51,6 +51,18 @@ def split_of(entry: Entry) -> Split:
     return entry.fingerprints["train"], entry.fingerprints.get("test", "no test part")
 
 
+def same_split(one: Entry, other: Entry) -> bool:
+    """One test part, and one train part, or one development part: what a run holds out to choose an epoch, another may
+    train on, and both mask the same pairs."""
+    (train, test), (other_train, other_test) = split_of(one), split_of(other)
+    return test == other_test and (train == other_train or development_of(one) == development_of(other))
+
+
+def development_of(entry: Entry) -> str:
+    """The fingerprint of train with valid."""
+    return entry.fingerprints.get("development", entry.fingerprints["train"])
+
+
 def grouped(entries: Sequence[Entry]) -> list[Group]:
     """Runs with the same method and settings together, in the order in which they were given."""
     by_settings: dict[str, list[Entry]] = {}
@@ -112,7 +124,9 @@ def check_splits(groups: Sequence[Group]) -> bool:
     splits = sorted(groups[0].splits)
     if len(splits) > 1 and len(set(splits)) == len(splits) and all(sorted(group.splits) == splits for group in groups):
         return False
-    other = next(entry for entry in others if split_of(entry) != split_of(first))
+    if all(same_split(first, entry) for entry in others):
+        return True
+    other = next(entry for entry in others if not same_split(first, entry))
     part, a, b = next(
         (part, a, b) for part, a, b in zip(("train", "test"), split_of(first), split_of(other), strict=True) if a != b
     )

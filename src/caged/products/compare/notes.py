@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from caged.evaluation.significance import LEAST_RUNS
 from caged.products.compare.differences import Difference
-from caged.products.compare.groups import Group, kind_of_test
+from caged.products.compare.groups import Group, development_of, kind_of_test
 from caged.runs.protocols import PROTOCOLS
 
 NOTABLE_LOSS = 0.01  # share of the users of one side without a value on the other
@@ -29,7 +29,12 @@ def notes(
     lost = [one for one in differences if any(one.lost)]
     if lost:
         said.append(_about_users(groups[0].name, lost))
-    if len({entry.fingerprints.get("valid") for entry in entries}) > 1 and one_split:
+    if len({entry.fingerprints["train"] for entry in entries}) > 1 and one_split:
+        said.append(
+            "a validation part is part of train in some folders and apart in others: the same pairs are masked, but "
+            "what is popular is counted slightly differently"
+        )
+    if len({development_of(entry) for entry in entries}) > 1 and one_split:
         said.append("the validation parts differ: they were masked, so the candidates are not quite the same")
     return said
 
