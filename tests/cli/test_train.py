@@ -82,7 +82,10 @@ def test_run_json_describes_the_split(finished_run: Path, log_csv: Path) -> None
     data = library.Interactions.read(log_csv)
     expected = library.split(data, seed=1)
     assert (dataset["name"], dataset["users"], dataset["items"]) == ("log", USERS, ITEMS)
-    assert dataset["fingerprints"] == {name: part.fingerprint for name, part in expected.parts.items()}
+    assert expected.valid is not None
+    both = library.Interactions.joined([expected.train, expected.valid])
+    named = {**expected.parts, "development": both}
+    assert dataset["fingerprints"] == {name: part.fingerprint for name, part in named.items()}
     assert dataset["split_fingerprint"] == expected.fingerprint
     assert sum(dataset["interactions"].values()) == len(data)
 

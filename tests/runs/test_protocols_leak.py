@@ -66,9 +66,9 @@ def loops(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Loop, Split]]:
     original_parts = train_module.selection_parts
     original_run = Loop.run
 
-    def parts(split: Split, *rest: Any) -> Development:
+    def parts(split: Split, *rest: Any, **more: Any) -> Development:
         splits.append(split)
-        return original_parts(split, *rest)
+        return original_parts(split, *rest, **more)
 
     def run(loop: Loop) -> Any:
         result = original_run(loop)
@@ -91,15 +91,16 @@ def test_nothing_in_the_loop_leads_to_the_test_part(
     train(log_csv, tmp_path / "run", method=method)
     [(loop, split)] = loops
     within = reachable(loop)
-    assert id(split.train) in within  # the walker gets as far as the parts
-    assert id(split.valid) in within
+    if method == "lightgcn":  # the walker gets as far as the parts; a closed form is given both as one
+        assert id(split.train) in within
+        assert id(split.valid) in within
     assert id(split.test) not in within
     assert id(split) not in within
     assert split.test is not None
     assert id(split.test.users) not in within
     assert id(split.test.items) not in within
     arrays = [thing for thing in within.values() if isinstance(thing, np.ndarray)]
-    assert arrays
+    assert arrays or method == "mostpop"
     assert not any(np.shares_memory(array, split.test.items) for array in arrays)
 
 
