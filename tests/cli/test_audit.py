@@ -322,7 +322,7 @@ def test_a_run_is_a_base_too(log_csv: Path, tmp_path: Path) -> None:
 
 def test_train_and_evaluate_write_the_page_of_their_run(log_csv: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    train(log_csv, run, method="mostpop")
+    train(log_csv, run, "--set", "train.validation=yes", method="mostpop")
     page = (run / "report.html").read_text()
     check_page(page)
     assert "Popularity audit: mostpop on log" in page

@@ -136,7 +136,9 @@ def test_validation_on_marked_traffic(by_folder: bool, marked_csv: Path, tmp_pat
         caged("data", "split", marked_csv, "-o", tmp_path / "split", "--keep", "source")
         data = tmp_path / "split"
     train(data, tmp_path / "usual", method="mostpop")
-    outcome = train(data, tmp_path / "chosen", "--validate-on", "source=explore", method="mostpop")
+    outcome = train(
+        data, tmp_path / "chosen", "--validate-on", "source=explore", "--set", "train.validation=yes", method="mostpop"
+    )
     usual, chosen = dataset_of(tmp_path / "usual"), dataset_of(tmp_path / "chosen")
     assert chosen["fingerprints"]["test"] == usual["fingerprints"]["test"]
     held_out, candidates = chosen["interactions"]["valid"], usual["interactions"]["valid"]

@@ -96,7 +96,7 @@ def test_counts_exposure_and_intervals_of_the_toy(toy):
     assert toy.intervals == {}  # of six users
     assert toy.withheld["recall@3"] == "fewer than 5 of the users behind the value differ in it"
     assert toy.evidence == "natural"
-    assert sorted(toy.fingerprints) == ["test", "train", "valid"]
+    assert sorted(toy.fingerprints) == ["development", "test", "train", "valid"]
 
 
 @pytest.mark.parametrize("missing", ["zero", "skip"])
