@@ -158,3 +158,14 @@ def test_two_processes_on_one_run(log_csv: Path, tmp_path: Path) -> None:
     second.send_signal(signal.SIGINT)
     assert ended(second).code == 130
     assert not (folder / LOCK).exists()
+
+
+def test_a_run_killed_before_it_wrote_anything_else_can_be_started_again(log_csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    arguments = ("train", "--data", log_csv, "--method", "mostpop", "--out", out, *tiny("mostpop"))
+    holder = held_by(out)  # this very process: alive
+    refused(caged(*arguments), f"process {holder.pid} on")
+    held_by(out, pid=dead_pid(), process="another")
+    assert caged(*arguments).code == 0
+    assert not (out / LOCK).exists()

@@ -46,6 +46,11 @@ class Holder:
         return _no_such_process(self.pid)
 
 
+def holds_a_lock_alone(folder: Path) -> bool:
+    """What is left where a process was killed before it wrote anything else."""
+    return folder.is_dir() and [file.name for file in folder.iterdir()] == [LOCK]
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Nobody else works on `folder` meanwhile; an error that names the holder where somebody does."""
