@@ -194,12 +194,19 @@ class Column:
 
 def ids_of(column: Column, ids: IdsAs = "auto") -> pa.Array:
     """External identifiers, int64 or large_string. Integral floats count as integers (a frame's way with nulls)."""
+    found = typed_ids(column, ids)
+    if ids == "auto":
+        reject_no_names(column)
+    return found
+
+
+def typed_ids(column: Column, ids: IdsAs) -> pa.Array:
+    """As `ids_of`, but texts that are no names are left to `reject_no_names`."""
     if ids == "text":
         return _names_of(column)
     column.reject_missing()
     values = column.values
     if column.is_text:
-        _reject_no_names(column)
         return values
     if pa.types.is_floating(values.type):
         numbers, whole = _whole_numbers(values)
@@ -222,9 +229,15 @@ def _names_of(column: Column) -> pa.Array:
     return ids_of(column).cast(pa.large_string())
 
 
-def _reject_no_names(column: Column) -> None:
-    """Text that stands for no value, or for a number whose digits are lost, would be taken for one user or item."""
-    distinct = pc.unique(column.values)  # far fewer than rows
+def reject_no_names(column: Column, among: Array | None = None) -> None:
+    """Text that stands for no value, or for a number whose digits are lost, would be taken for one user or item.
+
+    `among` marks the rows to look at, where the others are known to be names.
+    """
+    if not column.is_text or (among is not None and not among.any()):
+        return
+    looked_at = column.values if among is None else column.values.filter(pa.array(among))
+    distinct = pc.unique(looked_at)  # far fewer than rows
     for pattern, problem, fix in (
         (NO_VALUE, "is {}, which stands for a missing value,", "remove or repair these rows"),
         (SHORTENED_NUMBER, "is {}, a number whose last digits are lost,", "write all digits of these ids"),

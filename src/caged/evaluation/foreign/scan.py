@@ -17,7 +17,15 @@ import pyarrow as pa
 
 from caged.data.ids import Array, IdMap, is_text
 from caged.data.readers.batches import TABLE_ROWS
-from caged.data.readers.columns import Column, LineOf, ids_of, integers_where_all, ranks_of, scores_of
+from caged.data.readers.columns import (
+    Column,
+    LineOf,
+    integers_where_all,
+    ranks_of,
+    reject_no_names,
+    scores_of,
+    typed_ids,
+)
 from caged.data.readers.files import arrow_table
 from caged.data.readers.folders import part_files
 from caged.errors import DataError
@@ -157,8 +165,8 @@ def _piece(found: Scan, flat: Flat, rows_before: int) -> Piece:
         return Column(values, str(name), recs.where, rows_before=before, line_of=recs.line_of)
 
     return Piece(
-        found.users.codes(_ids_like(column(flat.user, names.user), found.users.known, recs)),
-        found.items.codes(_ids_like(column(flat.item, names.item), found.items.known, recs)),
+        _codes(column(flat.user, names.user), found.users, recs),
+        _codes(column(flat.item, names.item), found.items, recs),
         None if flat.rank is None else ranks_of(column(flat.rank, names.rank)),
         None if flat.score is None else scores_of(column(flat.score, names.score)),
     )
@@ -170,12 +178,21 @@ def _added(total: Array, more: Array) -> Array:
     return longer
 
 
+def _codes(column: Column, lookup: RowLookup, recs: Recommendations) -> Array:
+    codes = lookup.codes(_ids_like(column, lookup.known, recs))
+    if recs.columns.ids == "auto":  # what the logs know as a name is one
+        reject_no_names(column, among=codes >= len(lookup.known))
+    return codes
+
+
 def _ids_like(column: Column, known: IdMap, recs: Recommendations) -> pa.Array:
     """The identifiers as integers or text, whichever `known` holds."""
-    ids = ids_of(column, recs.columns.ids)
+    ids = typed_ids(column, recs.columns.ids)
     if recs.untyped and known.are_integers:
         ids = integers_where_all(Column(ids, column.name, column.where, rows_before=column.rows_before))
     if is_text(ids.type) == known.are_integers and len(known):
+        if recs.columns.ids == "auto":
+            reject_no_names(column)  # the better reason
         kinds = ("integers", "text") if known.are_integers else ("text", "integers")
         raise DataError(
             f"{column.where}: column '{column.name}' holds {kinds[1]} (such as {_first_odd(ids)!r}) where train has "
