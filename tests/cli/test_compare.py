@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from caged.evaluation.bootstrap import levels_for
 from caged.evaluation.metrics import MetricKey
-from caged.evaluation.pooling import divergence
+from caged.evaluation.pooling import divergence, divergence_gradient
 from caged.evaluation.reference import Reference
 from caged.runs.execute import evaluate_part
 from caged.runs.folder import RunFolder
@@ -82,7 +83,10 @@ def test_pooled_intervals_are_those_of_common_draws(runs: Path) -> None:
         replicates.append(hits["lightgcn"][drawn].sum() / total - hits["mostpop"][drawn].sum() / total)
     outcome = caged("compare", runs / "mostpop", runs / "lightgcn", "--json", "--metrics", POOLED[0])
     interval = json.loads(outcome.out)["differences"][0]["interval"]
-    assert [interval["low"], interval["high"]] == pytest.approx(np.quantile(replicates, [0.025, 0.975]), abs=1e-9)
+    change = hits["lightgcn"] - hits["mostpop"]
+    influence = change - relevant * change.sum() / relevant.sum()  # the levels do not depend on its scale
+    levels = levels_for(influence, np.count_nonzero(relevant))
+    assert [interval["low"], interval["high"]] == pytest.approx(np.quantile(replicates, levels), abs=1e-9)
 
 
 def test_the_interval_of_exposure_kl_draws_the_same_users_on_both_sides(runs: Path) -> None:
@@ -110,7 +114,8 @@ def test_the_interval_of_exposure_kl_draws_the_same_users_on_both_sides(runs: Pa
     base, other = (float(divergence(np.append(of.sum(axis=0), len(of)), mass)) for of in shown.values())
     value, bias = other - base, np.mean(replicates) - (other - base)
     reach = 1.959964 * np.std(replicates)
-    low, high = np.quantile(replicates, [0.025, 0.975]) - 2 * bias
+    before, after = (of @ divergence_gradient(np.append(of.sum(axis=0), len(of)), mass)[:-1] for of in shown.values())
+    low, high = np.quantile(replicates, levels_for(after - before, len(after))) - 2 * bias
     assert interval["low"] == pytest.approx(min(low, value - bias - reach), abs=1e-9)
     assert interval["high"] == pytest.approx(max(high, value - bias + reach), abs=1e-9)
 

@@ -13,6 +13,7 @@ from caged.data.ids import Array
 from caged.errors import DataError
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.metrics import MetricKey
+from caged.evaluation.pooled_difference import PooledDifference, pooled_differences
 from caged.evaluation.significance import (
     LEVEL,
     PairedTest,
@@ -25,7 +26,6 @@ from caged.evaluation.significance import (
 )
 from caged.products.compare.entries import UserValues, averaged
 from caged.products.compare.groups import Group, kind_of_test, split_of
-from caged.products.compare.pooled import PooledDifference, pooled_differences
 
 Verdict = Literal["better", "worse", "higher", "lower", "unclear", "untested"]
 
@@ -87,7 +87,7 @@ def _against(
 ) -> list[Difference]:
     of_group = None if of_base is None else _of_group(group, keys)
     paired = None if of_base is None or of_group is None else _Paired.of(of_base, of_group)
-    pooled = pooled_differences(base, group, keys) if one_split else {}
+    pooled = _pooled(base, group, keys) if one_split else {}
     intervals = [None] * len(keys) if paired is None else paired_intervals(paired.a, paired.b)
     return [
         _of_pooled(one, pooled[one.metric]) if one.metric in pooled else one
@@ -137,6 +137,14 @@ def _difference(
         over_users=over_users if tested else None,
         over_seeds=_over_seeds(base, group, key) if tested == "seeds" else None,
     )
+
+
+def _pooled(base: Group, group: Group, keys: Sequence[MetricKey]) -> dict[MetricKey, PooledDifference]:
+    """Runs of a method are averaged; nothing where one of them does not store what each user adds."""
+    if not all(entry.has_sums for entry in (*base.entries, *group.entries)):
+        return {}
+    before, after = ([entry.stored_users for entry in side.entries] for side in (base, group))
+    return pooled_differences(before, after, keys)
 
 
 def _of_pooled(one: Difference, found: PooledDifference) -> Difference:

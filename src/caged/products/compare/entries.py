@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from caged.config import to_dict
-from caged.data.ids import Array, IdMap
+from caged.data.ids import Array
 from caged.errors import RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.metrics import MetricKey
+from caged.evaluation.stored import StoredUsers, Users, UserTable
 from caged.products.audit import read_audit
 from caged.runs.catalogue import operational_settings
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
@@ -61,12 +58,12 @@ class Entry:
         return self.has_users and (self.folder / SUMS).exists()
 
     @cached_property
-    def per_user(self) -> StoredColumns:
-        return StoredColumns(self.folder / PER_USER)
+    def per_user(self) -> UserTable:
+        return UserTable.of_file(self.folder / PER_USER)
 
     @cached_property
-    def sums(self) -> StoredColumns:
-        return StoredColumns(self.folder / SUMS)
+    def stored_users(self) -> StoredUsers:
+        return StoredUsers(self.per_user, UserTable.of_file(self.folder / SUMS))
 
     def values_of(self, keys: Sequence[MetricKey]) -> UserValues:
         """The values of `keys` per user; a key that has none, or is not stored, is undefined for everybody."""
@@ -80,65 +77,7 @@ class Entry:
         needed = (column, "user_group") if key.user_group else (column,)
         if not all(name in self.per_user.schema.names for name in needed):
             return np.full(len(self.per_user.users), np.nan)
-        values = np.asarray(self.per_user[column].to_numpy(), dtype=np.float64)
-        if key.user_group is None:
-            return values
-        member = pc.fill_null(pc.equal(self.per_user["user_group"], key.user_group), False).to_numpy()
-        return np.where(member, values, np.nan)
-
-
-class StoredColumns:
-    """A table with a row per user; its file is opened once, each column is read once, when it is asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._columns: dict[str, pa.ChunkedArray] = {}
-        with self._readable():
-            self._file = pq.ParquetFile(path)
-        self.schema: pa.Schema = self._file.schema_arrow
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        if name not in self._columns:
-            if name not in self.schema.names:
-                raise RunError(
-                    f"the stored values per user lack the column '{name}'; evaluate again to compare this metric"
-                )
-            with self._readable():
-                self._columns[name] = self._file.read(columns=[name])[name]
-        return self._columns[name]
-
-    @cached_property
-    def users(self) -> Users:
-        return Users(*IdMap.numbered(self["user_id"]))
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowException) as error:
-            raise RunError(f"{self.path} is not readable ({error}); restore it, or evaluate again") from error
-
-
-@dataclass(frozen=True, eq=False)
-class Users:
-    """Who the rows of a table belong to."""
-
-    ids: IdMap
-    numbers: Array  # of each row, in `ids`
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def taken(self, rows: Array) -> Users:
-        return Users(self.ids, self.numbers[rows])
-
-    def shared_with(self, other: Users) -> tuple[Array, Array]:
-        """Rows of this one and of `other` that belong to the same users, in the order of this one."""
-        row_of = np.full(len(other.ids) + 1, -1)  # the last one is that of nobody
-        row_of[other.numbers] = np.arange(len(other))
-        place = row_of[other.ids.rows(self.ids.values)][self.numbers]
-        rows = np.flatnonzero(place >= 0)
-        return rows, place[rows]
+        return self.per_user.values_of(key)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,128 @@
+"""The tables per user of an evaluation, read back: what was measured of each, and what each adds to pooled metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from caged.data.ids import Array, IdMap
+from caged.data.popularity import USER_GROUPS
+from caged.errors import RunError
+from caged.evaluation.metrics import MetricKey, Sum
+
+
+class UserTable:
+    """A table with a row per user; of a file, each column is read once, when it is asked for."""
+
+    def __init__(self, schema: pa.Schema, read: Callable[[str], pa.ChunkedArray]) -> None:
+        self.schema = schema
+        self._read = read
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    @classmethod
+    def of_file(cls, path: Path) -> UserTable:
+        with _readable(path):
+            file = pq.ParquetFile(path)
+
+        def read(name: str) -> pa.ChunkedArray:
+            with _readable(path):
+                return file.read(columns=[name])[name]
+
+        return cls(file.schema_arrow, read)
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> UserTable:
+        return cls(table.schema, table.column)
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        if name not in self._columns:
+            if name not in self.schema.names:
+                raise RunError(
+                    f"the stored values per user lack the column '{name}'; evaluate again to compare this metric"
+                )
+            self._columns[name] = self._read(name)
+        return self._columns[name]
+
+    @cached_property
+    def users(self) -> Users:
+        return Users(*IdMap.numbered(self["user_id"]))
+
+    def values_of(self, key: MetricKey) -> Array:
+        """Of a mean over users: NaN for users without a value, and outside the user group of the key if it has one."""
+        values = np.asarray(self[key.of(key.item_group)].to_numpy(), dtype=np.float64)
+        if key.user_group is None:
+            return values
+        member = pc.fill_null(pc.equal(self["user_group"], key.user_group), False).to_numpy()
+        return np.where(member, values, np.nan)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(f"{path} is not readable ({error}); restore it, or evaluate again") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Users:
+    """Who the rows of a table belong to."""
+
+    ids: IdMap
+    numbers: Array  # of each row, in `ids`
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def taken(self, rows: Array) -> Users:
+        return Users(self.ids, self.numbers[rows])
+
+    def shared_with(self, other: Users) -> tuple[Array, Array]:
+        """Rows of this one and of `other` that belong to the same users, in the order of this one."""
+        row_of = np.full(len(other.ids) + 1, -1)  # the last one is that of nobody
+        row_of[other.numbers] = np.arange(len(other))
+        place = row_of[other.ids.rows(self.ids.values)][self.numbers]
+        rows = np.flatnonzero(place >= 0)
+        return rows, place[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredUsers:
+    """What a run or an audit has per user, as the rows of metrics ask for it; both tables list the same users."""
+
+    per_user: UserTable
+    sums: UserTable
+
+    @property
+    def users(self) -> Users:
+        return self.sums.users
+
+    @property
+    def user_group(self) -> Array:
+        names = self.per_user["user_group"].to_pylist()
+        return np.array([-1 if name is None else USER_GROUPS.index(name) for name in names], dtype=np.int8)
+
+    def per_user_of(self, key: MetricKey) -> Array:
+        return np.asarray(self.per_user[key].to_numpy(), dtype=np.float64)
+
+    @property
+    def bucket_mass(self) -> Array:
+        """Training interactions per popularity bucket; empty in folders that do not hold them."""
+        stored = (self.sums.schema.metadata or {}).get(b"bucket_mass", b"").decode()
+        return np.array([int(count) for count in stored.split(",") if count])
+
+    def sum_of(self, part: Sum, k: int, group: str = "") -> Array:
+        """(users,), or (users, buckets) of a sum that is stored bucket by bucket."""
+        name = part.name(k, group)
+        buckets = [column for column in self.sums.schema.names if column.startswith(f"{name}/")]
+        if buckets and name not in self.sums.schema.names:
+            return np.column_stack([self.sums[f"{name}/{number}"].to_numpy() for number in range(len(buckets))])
+        return np.asarray(self.sums[name].to_numpy(), dtype=np.float64)

@@ -1,0 +1,39 @@
+"""Tables per user, read back from files or taken as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from caged.errors import RunError
+from caged.evaluation.metrics import MetricKey
+from caged.evaluation.stored import UserTable
+
+TABLE = pa.table(
+    {"user_id": ["b", "a", "c"], "user_group": ["diverse", None, "blockbuster"], "recall@5": [0.5, 0.0, 1.0]}
+)
+
+
+def test_a_file_and_a_table_give_the_same(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "per_user.parquet")
+    for table in (UserTable.of_file(tmp_path / "per_user.parquet"), UserTable.of_table(TABLE)):
+        np.testing.assert_array_equal(table.values_of(MetricKey("recall", 5)), [0.5, 0.0, 1.0])
+        np.testing.assert_array_equal(table.values_of(MetricKey("recall", 5, "diverse")), [0.5, np.nan, np.nan])
+        with pytest.raises(RunError, match="lack the column 'ndcg@5'"):
+            table.values_of(MetricKey("ndcg", 5))
+
+
+def test_users_in_common_whatever_the_order() -> None:
+    other = UserTable.of_table(pa.table({"user_id": ["c", "x", "b"]}))
+    rows, places = UserTable.of_table(TABLE).users.shared_with(other.users)
+    assert (rows.tolist(), places.tolist()) == ([0, 2], [2, 0])
+
+
+def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "per_user.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(RunError, match="is not readable"):
+        UserTable.of_file(tmp_path / "per_user.parquet")
