@@ -6,7 +6,7 @@ from caged.data.ids import IdMap as IdMap
 from caged.data.interactions import Interactions as Interactions
 from caged.data.source import dataset as dataset
 from caged.data.splits.kinds import Split as Split
-from caged.data.splits.kinds import split as split
+from caged.data.splits.making import split as split
 from caged.errors import CagedError as CagedError
 from caged.products.audit.view import Audit as Audit
 from caged.products.audit.view import audit as audit

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caged.data import IdMap, Interactions
+from caged.data import IdMap, Interactions, read_frame, read_log
 from caged.errors import DataError
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.text("abé", max_size=2)), min_size=1)
@@ -170,3 +173,44 @@ def test_the_constructor_wants_sorted_distinct_pairs() -> None:
     data = build([0, 1], [0, 0])
     with pytest.raises(DataError, match="sorted"):
         replace(data, users=data.users[::-1].copy())
+
+
+@pytest.mark.parametrize("maker", [Interactions.read, Interactions.from_frame, Interactions.from_ids])
+def test_every_option_has_a_name_and_a_type(maker: Any) -> None:
+    parameters = inspect.signature(maker).parameters.values()
+    assert not [one for one in parameters if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
+    assert not [one for one in parameters if one.annotation is one.empty]
+
+
+def test_the_options_of_reading_are_those_of_the_readers(tmp_path: Path) -> None:
+    """`Interactions.read` and `from_frame` pass every option on, and none is missing."""
+    for public, reader in ((Interactions.read, read_log), (Interactions.from_frame, read_frame)):
+        assert set(inspect.signature(public).parameters) == set(inspect.signature(reader).parameters) - {"columns"}
+    frame = pa.table(
+        {
+            "who": ["1", "1", "2", "2", "3", "3"],
+            "what": ["5", "6", "5", "6", "7", "5"],
+            "stars": [5, 5, 5, 5, 5, 4],
+            "when": [1, 2, 3, 4, 5, 6],
+            "source": list("abcdef"),
+        }
+    )
+    options: dict[str, Any] = {
+        "user_column": "who",
+        "item_column": "what",
+        "rating_column": "stars",
+        "timestamp_column": "when",
+        "keep": ["source"],
+        "ids": "text",
+        "min_rating": 5,
+        "min_user_interactions": 1,
+        "min_item_interactions": 2,
+    }
+    pq.write_table(frame, tmp_path / "log.parquet")
+    for log in (Interactions.from_frame(frame, **options), Interactions.read(tmp_path / "log.parquet", **options)):
+        assert log.to_arrow().to_pylist() == [
+            {"user_id": "1", "item_id": "5", "rating": 5.0, "timestamp": 1, "source": "a"},
+            {"user_id": "1", "item_id": "6", "rating": 5.0, "timestamp": 2, "source": "b"},
+            {"user_id": "2", "item_id": "5", "rating": 5.0, "timestamp": 3, "source": "c"},
+            {"user_id": "2", "item_id": "6", "rating": 5.0, "timestamp": 4, "source": "d"},
+        ]

@@ -94,6 +94,11 @@ CALLS: dict[str, Callable[[World, Any], Any]] = {
     "load(device)": lambda world, value: caged.load(world.saved, device=value),
     "Recommender.load(folder)": lambda _, value: caged.LightGCN.load(value),
     "split(data)": lambda _, value: caged.split(value),
+    "split(given data)": lambda _, value: caged.split(value, "given"),
+    "split(given train)": lambda _, value: caged.split({"train": value, "test": value}, "given"),
+    "split(kind)": lambda world, value: caged.split(world.log, value),
+    "split(test_share)": lambda world, value: caged.split(world.log, "intervened", test_share=value),
+    "split(validate_on)": lambda world, value: caged.split(world.log, validate_on=value),
     "split(seed)": lambda world, value: caged.split(world.log, seed=value),
     "dataset(name)": lambda _, value: caged.dataset(value),
     "Split(train)": lambda _, value: caged.Split(value, None, None, kind="given"),
@@ -103,6 +108,8 @@ CALLS: dict[str, Callable[[World, Any], Any]] = {
     "Interactions.from_frame(user_column)": lambda world, value: caged.Interactions.from_frame(
         world.frame, user_column=value
     ),
+    "Interactions.from_frame(keep)": lambda world, value: caged.Interactions.from_frame(world.frame, keep=value),
+    "Interactions.from_frame(ids)": lambda world, value: caged.Interactions.from_frame(world.frame, ids=value),
     "Interactions.from_frame(min_rating)": lambda world, value: caged.Interactions.from_frame(
         world.frame.assign(rating=1.0), min_rating=value
     ),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -127,24 +127,104 @@ class Interactions:
         return cls(user_ids, item_ids, users, items, merged=len(key) - len(distinct))
 
     @classmethod
-    def from_ids(cls, user_ids: Any, item_ids: Any, **columns: Any) -> Interactions:
-        """From parallel sequences of external identifiers (and optional `rating=`, `timestamp=`)."""
+    def from_ids(
+        cls,
+        user_ids: Any,
+        item_ids: Any,
+        *,
+        rating: Array | None = None,
+        timestamp: Array | None = None,
+        timestamp_unit: TimeUnit = "s",
+        columns: Mapping[str, Array] | None = None,
+    ) -> Interactions:
+        """From parallel sequences of external identifiers, one entry per row; `columns` are further values per row."""
         (user_map, users), (item_map, items) = IdMap.numbered(user_ids), IdMap.numbered(item_ids)
-        return cls.build(users, items, user_ids=user_map, item_ids=item_map, **columns)
+        return cls.build(
+            users,
+            items,
+            user_ids=user_map,
+            item_ids=item_map,
+            rating=rating,
+            timestamp=timestamp,
+            timestamp_unit=timestamp_unit,
+            columns=columns,
+        )
 
     @classmethod
-    def read(cls, path: str | Path, **options: Any) -> Interactions:
-        """Read one log file; see `caged.data.readers.files.read_log` for formats and options."""
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        user_column: str | None = None,
+        item_column: str | None = None,
+        rating_column: str | None = None,
+        timestamp_column: str | None = None,
+        keep: Sequence[str] = (),
+        ids: Literal["auto", "text"] = "auto",
+        min_rating: float | None = None,
+        min_user_interactions: int | None = None,
+        min_item_interactions: int | None = None,
+    ) -> Interactions:
+        """Read one log: .csv, .tsv, .parquet, .feather, .jsonl, .txt, .inter, .npz, or an imported folder.
+
+        user_column, item_column: names of these columns; None: user_id and item_id.
+        rating_column, timestamp_column: the same; None: rating and timestamp, where the log has them.
+        keep: further columns to carry along in `Interactions.columns`, such as a mark of randomised traffic.
+        ids: "auto" makes integers of ids that are all integers; "text" takes every id for a name.
+        min_rating: leaves out what was rated lower.
+        min_user_interactions, min_item_interactions: leave out users and items with fewer, until nothing changes.
+
+        Of several rows of a pair the latest stays. What is odd about the log is said as a warning, and stands in
+        `notes`. `docs/data.md` describes the formats.
+        """
         from caged.data.readers.files import read_log
 
-        return read_log(path, **options)
+        return read_log(
+            path,
+            user_column=user_column,
+            item_column=item_column,
+            rating_column=rating_column,
+            timestamp_column=timestamp_column,
+            keep=keep,
+            ids=ids,
+            min_rating=min_rating,
+            min_user_interactions=min_user_interactions,
+            min_item_interactions=min_item_interactions,
+        )
 
     @classmethod
-    def from_frame(cls, frame: Any, **options: Any) -> Interactions:
-        """From any frame that speaks the Arrow C stream interface: pandas, polars, pyarrow, DuckDB, ..."""
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user_column: str | None = None,
+        item_column: str | None = None,
+        rating_column: str | None = None,
+        timestamp_column: str | None = None,
+        keep: Sequence[str] = (),
+        ids: Literal["auto", "text"] = "auto",
+        min_rating: float | None = None,
+        min_user_interactions: int | None = None,
+        min_item_interactions: int | None = None,
+    ) -> Interactions:
+        """From any frame that speaks the Arrow C stream interface: pandas, polars, pyarrow, DuckDB, ...
+
+        The options are those of `read`.
+        """
         from caged.data.readers.files import read_frame
 
-        return read_frame(frame, **options)
+        return read_frame(
+            frame,
+            user_column=user_column,
+            item_column=item_column,
+            rating_column=rating_column,
+            timestamp_column=timestamp_column,
+            keep=keep,
+            ids=ids,
+            min_rating=min_rating,
+            min_user_interactions=min_user_interactions,
+            min_item_interactions=min_item_interactions,
+        )
 
     @classmethod
     def from_csr(cls, matrix: Any, user_ids: Any = None, item_ids: Any = None) -> Interactions:

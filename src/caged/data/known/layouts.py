@@ -139,7 +139,7 @@ def _interactions(table: pa.Table, columns: Columns, min_rating: float | None, p
     values = {role: table[name].to_numpy() for role, name in optional.items() if name in wanted}
     kept = {name: table[name].to_numpy() for name in columns.keep}
     ids = [ids_of(Column(table[name], name, str(path)), columns.ids) for name in (columns.user, columns.item)]
-    log = Interactions.from_ids(*ids, **values, columns=kept)
+    log = Interactions.from_ids(*ids, rating=values.get("rating"), timestamp=values.get("timestamp"), columns=kept)
     return log if min_rating is None else rated_at_least(log, min_rating, where=str(path), column=columns.rating)
 
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from caged.arguments import instance
+from caged.arguments import described, instance
 from caged.data.ids import Array, are_integer_texts, fit_int64, is_text
 from caged.data.times import Times
-from caged.errors import DataError, suggestion, unknown
+from caged.errors import ConfigError, DataError, suggestion, unknown
 
 IdsAs = Literal["auto", "text"]
 LineOf = Callable[[int, str], int | None]  # from a data row and a text in it to the line of its file
@@ -52,8 +52,8 @@ class Columns:
     ids: IdsAs = "auto"
 
     def __post_init__(self) -> None:
-        if self.ids not in get_args(IdsAs):
-            raise DataError(unknown("way to read ids", str(self.ids), get_args(IdsAs)))
+        if instance("ids", self.ids, str, f"one of {', '.join(get_args(IdsAs))}") not in get_args(IdsAs):
+            raise DataError(unknown("way to read ids", self.ids, get_args(IdsAs)))
         names = [getattr(self, role) for role in ROLES]
         for name, uses in Counter(names).items():
             if uses > 1:
@@ -72,6 +72,12 @@ class Columns:
     def reading_ids(self, ids: str | None) -> Columns:
         """With another way to read identifiers; None leaves it as it is."""
         return self if ids is None else replace(self, ids=ids)  # type: ignore[arg-type]  # checked when it is made
+
+    def keeping(self, names: Sequence[str]) -> Columns:
+        """With further columns to carry along."""
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+            raise ConfigError(f"keep is {described(names)}; give a list of column names, e.g. ['source']")
+        return replace(self, keep=tuple(dict.fromkeys((*self.keep, *names)))) if len(names) else self
 
     @property
     def name_nothing(self) -> bool:

@@ -6,7 +6,7 @@ A new format is one function `(path, columns) -> pyarrow.Table` and one line in 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -122,6 +122,7 @@ def read_log(
     item_column: str | None = None,
     rating_column: str | None = None,
     timestamp_column: str | None = None,
+    keep: Sequence[str] = (),
     ids: IdsAs | None = None,
 ) -> Interactions:
     """Read a log of interactions: .csv, .tsv, .txt (LightGCN), .inter (RecBole; these four also with .gz), .parquet,
@@ -134,7 +135,7 @@ def read_log(
     them. What is odd about the log is said as a warning, and stands in `Interactions.notes`.
     """
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
-    columns = columns.reading_ids(ids)
+    columns = columns.reading_ids(ids).keeping(keep)
     log = read_part(place("path", path), columns=columns, min_rating=min_rating)
     log = _dense_enough(log, min_user_interactions, min_item_interactions, str(path))
     validate_log(log, str(path))
@@ -161,11 +162,12 @@ def read_frame(
     item_column: str | None = None,
     rating_column: str | None = None,
     timestamp_column: str | None = None,
+    keep: Sequence[str] = (),
     ids: IdsAs | None = None,
 ) -> Interactions:
     """From a frame with the Arrow C stream interface (pandas >= 2.2, polars, pyarrow, ...); options as `read_log`."""
     columns = columns.named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
-    columns = columns.reading_ids(ids)
+    columns = columns.reading_ids(ids).keeping(keep)
     where = "the frame"
     log = read_frame_part(frame, columns=columns, min_rating=min_rating)
     log = _dense_enough(log, min_user_interactions, min_item_interactions, where)

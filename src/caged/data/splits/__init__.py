@@ -2,6 +2,7 @@
 
 catalogue the catalogue without what only test parts name
 kinds     every way to split, and what a split is
+making    `caged.split`, which takes them by name
 draws     the random draw behind a popularity-balanced test part
 marked    validation from the interactions that a log marks
 folder    a split as files that `--data` takes
@@ -17,10 +18,10 @@ from caged.data.splits.kinds import (
     given_split,
     intervened_split,
     leave_last_out,
-    split,
     split_by_time,
     split_log,
 )
+from caged.data.splits.making import split
 from caged.data.splits.marked import parse_mark, validate_on
 
 __all__ = [

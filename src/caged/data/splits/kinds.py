@@ -93,14 +93,12 @@ class Split:
         return Seen(self.train, None if evaluated is self.valid else self.valid)
 
 
-def split(data: Interactions, *, seed: int = 1) -> Split:
+def split_per_user(data: Interactions, *, seed: int = 1) -> Split:
     """Per-user random 7:1:2.
 
     Of a user's n >= 3 interactions ceil(n / 5) go to test and max(1, floor(n / 10)) to validation; users with fewer
     stay in train. The draw depends on the pairs and the seed, not on the order of the file.
     """
-    instance("data", data, Interactions, FROM_FRAME)
-    seed = checked_seed(seed)
     count = data.user_degrees
     splittable = count >= FEWEST_TO_SPLIT
     _check_splittable(count)
@@ -221,7 +219,7 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "random": Kind(split, ("seed",)),
+    "random": Kind(split_per_user, ("seed",)),
     "time": Kind(split_by_time, ("test_share", "valid_share")),
     "leave_last_out": Kind(leave_last_out, ()),
     "intervened": Kind(intervened_split, ("seed", "test_share", "valid_share", "max_item_share")),
