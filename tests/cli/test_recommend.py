@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import caged as library
+from caged.data.splits import write_split
 from tests.cli.invoke import caged, refused, train
 from tests.conftest import Pair, write_log
 
@@ -22,7 +23,7 @@ def rows(outcome_out: str) -> list[dict[str, Any]]:
 
 
 def test_recommend_to_some_users(finished_run: Path, tmp_path: Path) -> None:
-    expected = library.load(finished_run).recommend(["u03", "u11"], k=4).to_pylist()
+    expected = library.load(finished_run).recommend(["u11", "u03"], k=4).to_pylist()
     outcome = caged("recommend", finished_run, "--users", "u11, u03", "-k", "4", "--json")
     assert rows(outcome.out) == expected
     assert outcome.err == ""
@@ -59,7 +60,7 @@ def test_unknown_users(finished_run: Path, pairs: list[Pair]) -> None:
     assert popular[:5] == skipped
     train = library.load(finished_run).artefact.train
     best = sorted(range(train.item_count), key=lambda item: (-train.item_degrees[item], item))[:5]
-    for number, user in enumerate(["adam", "zoe"]):
+    for number, user in enumerate(["zoe", "adam"]):
         own = popular[5 + 5 * number : 10 + 5 * number]
         assert {row["user_id"] for row in own} == {user}
         assert [row["item_id"] for row in own] == train.item_ids.external(best).to_pylist()
@@ -71,7 +72,7 @@ def test_unknown_users_where_ids_are_integers(pairs: list[Pair], tmp_path: Path)
     log = write_log(tmp_path / "log.csv", [(str(int(user[1:])), str(int(item[1:]))) for user, item in pairs])
     train(log, tmp_path / "run", method="mostpop")
     arguments = ("recommend", tmp_path / "run", "-k", "2", "--json")
-    assert [row["user_id"] for row in rows(caged(*arguments, "--users", "7,3").out)] == [3, 3, 7, 7]
+    assert [row["user_id"] for row in rows(caged(*arguments, "--users", "7,3").out)] == [7, 7, 3, 3]
     popular = rows(caged(*arguments, "--users", "7,900", "--unknown", "popular").out)
     assert [row["user_id"] for row in popular] == [7, 7, 900, 900]
     assert [row["user_id"] for row in rows(caged(*arguments, "--users", "7,zoe", "--unknown", "skip").out)] == [7, 7]
@@ -81,6 +82,42 @@ def test_unknown_users_where_ids_are_integers(pairs: list[Pair], tmp_path: Path)
     huge = caged(*arguments, "--users", "99999999999999999999")
     assert huge.code == 2
     assert "1 of the users asked for are unknown, e.g. '99999999999999999999'" in huge.error
+
+
+def test_allow_and_deny_lists(finished_run: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "stock.txt").write_text("i30\ni20\n\ni11\nnothing\n")
+    (tmp_path / "gone.txt").write_text("i11\n")
+    lists = ("--candidates-file", tmp_path / "stock.txt", "--exclude-file", tmp_path / "gone.txt")
+    outcome = caged("recommend", finished_run, "--users", "u03", "-k", "2", "--json", *lists)
+    expected = library.load(finished_run).recommend("u03", k=2, candidates=["i30", "i20"])
+    assert rows(outcome.out) == expected.to_pylist()
+    assert "1 of the 4 ids in candidates are unknown to the model and were passed over, e.g. 'nothing'" in caplog.text
+
+
+def test_lists_that_cannot_be_read(finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n")
+    asked = ("recommend", finished_run, "--users", "u03")
+    refused(caged(*asked, "--candidates-file", tmp_path / "empty.txt"), "no item id given in --candidates-file")
+    refused(caged(*asked, "--exclude-file", tmp_path / "absent.txt"), "cannot read --exclude-file")
+
+
+def test_titles(pairs: list[Pair], finished_run: Path, tmp_path: Path) -> None:
+    refused(caged("recommend", finished_run, "--users", "u03", "--titles"), "has no titles; leave --titles out")
+    parts = library.split(library.Interactions.from_ids([user for user, _ in pairs], [item for _, item in pairs]))
+    write_split(parts, tmp_path / "data")
+    names = parts.train.item_ids.values.to_pylist()
+    table = pa.table({"item_id": names, "title": [f"The {name}" for name in names]})
+    pq.write_table(table, tmp_path / "data" / "items.parquet")
+    train(tmp_path / "data", tmp_path / "run", method="mostpop")
+    asked = ("recommend", tmp_path / "run", "--users", "u03", "-k", "2")
+    assert "title" not in rows(caged(*asked, "--json").out)[0]
+    titled = rows(caged(*asked, "--json", "--titles").out)
+    assert [row["title"] for row in titled] == [f"The {row['item_id']}" for row in titled]
+    header, first, _ = caged(*asked).out.splitlines()
+    assert header.split() == ["user_id", "rank", "item_id", "title", "score"]
+    assert f"The {titled[0]['item_id']}" in first
+    model = library.load(tmp_path / "run")
+    assert model.recommend("u03", k=2, titles=True)["title"].to_pylist() == [row["title"] for row in titled]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import caged
-from caged.errors import ConfigError
 from tests.conftest import Pair
 
 TINY = {"embedding_size": 4, "epochs": 2, "batch_size": 128}
@@ -37,11 +36,3 @@ def test_fit_recommend_save_load(name: str, pairs: list[Pair], tmp_path: Path) -
     again = caged.load(model.save(tmp_path / "model"), device="cpu")
     assert again.recommend(["u03", "u07"], k=5).equals(table)
     assert again.config == model.config
-
-
-@pytest.mark.parametrize("name", ["ItemKNN", "EASE"])
-def test_without_vectors_there_are_no_similar_items_to_ask_for(name: str, pairs: list[Pair]) -> None:
-    data = caged.Interactions.from_ids([user for user, _ in pairs], [item for _, item in pairs])
-    model = getattr(caged, name)(device="cpu").fit(data)
-    with pytest.raises(ConfigError, match="has no item vectors to compare"):
-        model.similar_items("i05", k=3)

@@ -31,6 +31,9 @@ COMMANDS = {
         "caged.cli.recommend:recommend",
         "Recommend items to users, in the ids of your log; items a user has seen are left out.",
     ),
+    "export": Command(
+        "caged.cli.export:app", "Export what a model learned, for use elsewhere: the vectors of users and items."
+    ),
     "explain": Command(
         "caged.cli.explain:explain_command",
         "Show which items of a user's history the model leans on, and how popular they are.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -16,6 +16,7 @@ from caged.data import IdMap
 from caged.errors import ConfigError, unknown
 from caged.files import replacing
 from caged.page.numbers import number
+from caged.runs.folder import RunFolder
 from caged.runs.recommender import load
 
 UNKNOWN = ("error", "popular", "skip")
@@ -30,6 +31,15 @@ def recommend(
     unknown_users: Annotated[
         str, typer.Option("--unknown", help="Users that training did not know: error, popular or skip.")
     ] = "error",
+    candidates_file: Annotated[
+        Path | None, typer.Option(help="File with one item id per line: recommend only these.")
+    ] = None,
+    exclude_file: Annotated[
+        Path | None, typer.Option(help="File with one item id per line: never recommend these.")
+    ] = None,
+    titles: Annotated[
+        bool, typer.Option("--titles", help="Titles of items in files and JSON too; a table has them anyway.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a .parquet or .csv file instead.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
@@ -42,6 +52,8 @@ def recommend(
       caged recommend runs/first --users 12,57 -k 20
 
       caged recommend runs/first --all-users -o recs.parquet
+
+      caged recommend runs/first --users-file users.txt --candidates-file in-stock.txt --exclude-file sold-out.txt
     """
     if sum((users is not None, users_file is not None, all_users)) != 1:
         raise ConfigError("say who gets recommendations: exactly one of --users, --users-file and --all-users")
@@ -53,7 +65,15 @@ def recommend(
     wanted = None if all_users else _wanted(users, users_file)
     if users is not None:
         _refuse_split_names(users, model.artefact.train.user_ids)
-    table = model.recommend(wanted, k, unknown=unknown_users)  # type: ignore[arg-type]
+    names = _titles(run, asked_for=titles, table=out is None and not as_json)
+    table = model.recommend(
+        wanted,
+        k,
+        unknown=unknown_users,  # type: ignore[arg-type]  # checked above
+        candidates=None if candidates_file is None else _lines("--candidates-file", candidates_file, "item"),
+        exclude=None if exclude_file is None else _lines("--exclude-file", exclude_file, "item"),
+        titles=names or False,
+    )
     if wanted is not None and unknown_users == "skip":
         _say_left_out(wanted, model.artefact.train.user_ids)
     if out is not None:
@@ -62,26 +82,39 @@ def recommend(
     elif as_json:
         print_json(table.to_pylist())
     else:
-        rows = [
-            [str(row["user_id"]), str(row["rank"]), str(row["item_id"]), number(row["score"])]
-            for row in table.to_pylist()
-        ]
-        print_table(["user_id", "rank", "item_id", "score"], rows)
+        headers = ["user_id", "rank", "item_id", *(["title"] if names else []), "score"]
+        shown = [{**row, "score": number(row["score"]), "title": row.get("title") or ""} for row in table.to_pylist()]
+        print_table(headers, [[str(row[header]) for header in headers] for row in shown])
 
 
 def _wanted(users: str | None, users_file: Path | None) -> list[str]:
-    if users is not None:
-        texts = [text.strip() for text in users.split(",")]
-    else:
+    if users is None:
         assert users_file is not None
-        try:
-            texts = [line.strip() for line in users_file.read_text(encoding="utf-8-sig").splitlines()]
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read --users-file {users_file} ({error}); give a UTF-8 text file") from error
-    texts = [text for text in texts if text]
+        return _lines("--users-file", users_file, "user")
+    texts = [text.strip() for text in users.split(",") if text.strip()]
     if not texts:
         raise ConfigError("no user id given; list at least one")
     return texts
+
+
+def _lines(option: str, file: Path, kind: str) -> list[str]:
+    """The ids in a file, one per line."""
+    try:
+        texts = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {option} {file} ({error}); give a UTF-8 text file") from error
+    texts = [text for text in texts if text]
+    if not texts:
+        raise ConfigError(f"no {kind} id given in {option} {file}; list at least one")
+    return texts
+
+
+def _titles(run: Path, *, asked_for: bool, table: bool) -> dict[Any, str]:
+    """Of the items, as far as the data of the run has any; to be missing them is an error for who asked for them."""
+    known = RunFolder.read(run).titles() if RunFolder.is_one(run) and (asked_for or table) else {}
+    if asked_for and not known:
+        raise ConfigError(f"the data of {run} has no titles; leave --titles out")
+    return known
 
 
 def _refuse_split_names(users: str, known: IdMap) -> None:

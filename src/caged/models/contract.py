@@ -192,6 +192,14 @@ class StartsFromTables(Protocol):
         """Take them. Called before `prepare`."""
 
 
+@runtime_checkable
+class RelatesItems(Protocol):
+    """`similar_items` asks the method itself: it holds weights between items, not vectors."""
+
+    def related(self, items: Tensor, /) -> Tensor:
+        """(b,) item rows -> (b, N), larger is nearer, -inf where there is nothing between the two."""
+
+
 class LearnedWeights(NamedTuple):
     weights: EdgeWeights
     updates: int  # so far

@@ -132,5 +132,9 @@ class EASE(Method[EASEConfig]):
     def scorer(self) -> Scorer:
         return HistoryScorer(self._graph, lambda rows: rows @ self.weights)
 
+    def related(self, items: Tensor, /) -> Tensor:
+        """Row i of B: what having item i adds to the score of every other item."""
+        return self.weights.index_select(0, items)
+
     def state(self) -> State:
         return State({"weights": self.weights}, {})

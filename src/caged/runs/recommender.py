@@ -8,41 +8,37 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-import torch
-import torch.nn.functional as F
 
-from caged.arguments import checked_seed, choice, described, instance, place, whole_number, yes_or_no
+from caged.arguments import checked_seed, choice, described, instance, place, whole_number
 from caged.config import build, unknown_key
 from caged.data import Development, IdMap, Interactions, Split, carve_validation
-from caged.data.ids import Array, matched_type
 from caged.data.matching import check_kinds, check_overlap
 from caged.data.readers.files import DEFAULT_COLUMNS, read_frame_part
-from caged.errors import ConfigError, DataError, memory_told
+from caged.errors import ConfigError, memory_told
 from caged.evaluation.evaluate import make_validator
-from caged.evaluation.lists import USUAL_K, Lists, check_k, usual_k
-from caged.evaluation.tables import recommendations_table
-from caged.evaluation.topk import top_k
+from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
 from caged.models import MayBeNeutral, Method, Registered, registered
+from caged.runs import serving
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import DEVICES, resolve_device
 from caged.runs.folder import RunFolder
+from caged.runs.serving import Unknown
 from caged.runs.signatures import docstring_of, signature_of
 from caged.runs.validation import check_without_validation, holds_out_validation
+from caged.runs.vectors import Vectors, vectors_of
 from caged.seeding import Generators
 from caged.training import Loop, Observer, TrainConfig
 
 logger = logging.getLogger("caged")
 
-Unknown = Literal["error", "popular", "skip"]
-UNKNOWN = get_args(Unknown)
 MOST_ITEMS = 2**31 - 1  # rows are 32 bits wide on a device
 
 
@@ -71,6 +67,7 @@ class Recommender:
         self.seed = checked_seed(seed)
         self.device = choice("device", device, DEVICES)
         self._artefact: Artefact | None = None
+        self._run: RunFolder | None = None  # that it was loaded from
 
     def __repr__(self) -> str:
         state = f"fitted on {self._artefact.train!r}" if self._artefact else "not fitted"
@@ -148,63 +145,62 @@ class Recommender:
         *,
         unknown: Unknown = "error",
         exclude_seen: bool = True,
+        candidates: Any = None,
+        exclude: Any = None,
+        titles: Any = False,
     ) -> pa.Table:
         """Top-k lists as an Arrow table `user_id, item_id, score, rank`; all users where `user_ids` is None.
 
-        A user that training did not know is an error, or gets the most popular items (`unknown="popular"`, score = the
-        number of training users of the item), or is left out (`unknown="skip"`). Rows come by user in row order,
-        unknown users last.
+        Users come in the order asked, each once. One that training did not know is an error, or gets the most popular
+        items (`unknown="popular"`, score = the number of training users of the item), or is left out
+        (`unknown="skip"`).
+
+        `candidates` are the only items that may be recommended, `exclude` those that may not: item ids, applied before
+        ranking, so that lists are shorter than k only where fewer items are left. Ids that the model does not know are
+        passed over with a warning. `titles` adds a column `title`: True takes those of the dataset that a run was
+        trained on; otherwise give a dict of item id to title, or a frame with item_id and title.
         """
-        _check_unknown(unknown)
-        fitted = self.artefact
-        k, exclude_seen = check_k(k, fitted.train.item_count), yes_or_no("exclude_seen", exclude_seen)
-        rows, strangers = _known_users(user_ids, fitted.train.user_ids)
-        if len(strangers) and unknown == "error":
-            raise DataError(
-                f"{len(strangers)} of the users asked for are unknown, e.g. {strangers[0].as_py()!r}; "
-                'leave them out, or use unknown="popular" or unknown="skip" (--unknown popular, --unknown skip)'
-            )
-        seen = fitted.seen if exclude_seen else None
-        lists = top_k(fitted.method.scorer(), rows, k, seen=seen, device=fitted.device)
-        table = recommendations_table(lists, fitted.train.user_ids, fitted.train.item_ids)
-        if len(strangers) and unknown == "popular":
-            table = pa.concat_tables([table, self._popular_table(strangers, k, table.schema)])
-        return table
+        names = self._titles(titles)
+        table = serving.recommend(
+            self.artefact,
+            user_ids,
+            k,
+            unknown=unknown,
+            exclude_seen=exclude_seen,
+            candidates=candidates,
+            exclude=exclude,
+        )
+        return table if names is None else serving.with_titles(table, names)
 
     def similar_items(self, item_ids: Any, k: int = 10) -> pa.Table:
-        """The k nearest items by cosine of the serving vectors: `item_id, similar_item_id, score, rank`."""
-        fitted = self.artefact
-        k = check_k(k, fitted.train.item_count - 1)
-        vectors = fitted.method.scorer().vectors
-        if vectors is None or vectors.items.shape[1] == 1:
-            raise ConfigError(f"{self.name} has no item vectors to compare; use a method with embeddings")
-        rows = np.unique(_rows_of_items(item_ids, fitted.train.item_ids))
-        directions = F.normalize(vectors.items, dim=1)
+        """The k nearest items of each, in the order asked: `item_id, similar_item_id, score, rank`.
 
-        def cosine(items: torch.Tensor) -> torch.Tensor:
-            scores = directions.index_select(0, items) @ directions.T
-            return scores.scatter_(1, items.unsqueeze(1), float("-inf"))  # an item is not its own neighbour
+        The score is the cosine of the serving vectors. Of `ease` it is the weight B[i, j], what having item i adds to
+        the score of item j, so it need not be the same in the other direction; of `itemknn` it is the similarity of
+        the items in i's own list of neighbours, which may be fewer than k.
+        """
+        return serving.similar_items(self.name, self.artefact, item_ids, k)
 
-        with torch.no_grad():
-            lists = top_k(cosine, rows, k, device=fitted.device)
-        table = recommendations_table(lists, fitted.train.item_ids, fitted.train.item_ids)
-        return table.rename_columns(["item_id", "similar_item_id", "score", "rank"])
+    def vectors(self) -> Vectors:
+        """The vectors of all users and items; the dot product of two is the score that `recommend` ranks by."""
+        return vectors_of(self.name, self.artefact)
 
-    def _popular_table(self, strangers: pa.Array, k: int, schema: pa.Schema) -> pa.Table:
-        train = self.artefact.train
-        degrees = train.item_degrees
-        best = np.lexsort((np.arange(len(degrees)), -degrees))[:k]
-        lists = Lists(
-            users=np.arange(len(strangers)),
-            items=np.tile(best, (len(strangers), 1)),
-            scores=np.tile(degrees[best].astype(np.float32), (len(strangers), 1)),
-        )
-        table = recommendations_table(lists, IdMap(strangers), train.item_ids)
-        if table.schema.field("user_id").type != schema.field("user_id").type:
-            raise DataError(
-                "the unknown users are named by another type than the known ones; use integers or text for both"
-            )
-        return table
+    def _titles(self, titles: Any) -> dict[Any, str] | None:
+        if isinstance(titles, bool | np.bool_):
+            if not titles:
+                return None
+            if not self._known_titles:
+                raise ConfigError(
+                    "this model knows no titles; give titles={item_id: title} or a frame with item_id and title, or "
+                    "load a run whose dataset has them"
+                )
+            return self._known_titles
+        return serving.titles_given(titles)
+
+    @cached_property
+    def _known_titles(self) -> dict[Any, str]:
+        """Of the dataset of the run that this was loaded from."""
+        return {} if self._run is None else self._run.titles()
 
     # ---------------------------------------------------------------- storing
 
@@ -227,8 +223,8 @@ class Recommender:
         model = chosen.__new__(chosen)
         Recommender.__init__(model, stored.name, device=device)
         model.config = stored.method.config
-        model.seed, model.train_config = stored.trained_with or _of_run(where)
-        model._artefact = stored
+        model._artefact, model._run = stored, _run_of(where)
+        model.seed, model.train_config = stored.trained_with or _trained_with(model._run)
         return model
 
 
@@ -261,14 +257,15 @@ def load(folder: str | Path, *, device: str = "auto") -> Recommender:
     return Recommender.load(folder, device=device)
 
 
-def _of_run(folder: Path) -> TrainedWith:
-    """Of the run whose folder, or whose `checkpoint/`, this is; a folder that is neither does not say."""
+def _run_of(folder: Path) -> RunFolder | None:
+    """The run whose folder, or whose `checkpoint/`, this is."""
     place = folder.resolve()
     run = place.parent if place.name == "checkpoint" else place
-    if not RunFolder.is_one(run):
-        return TrainedWith()
-    spec = RunFolder.read(run).spec
-    return TrainedWith(spec.seed, spec.train)
+    return RunFolder.read(run) if RunFolder.is_one(run) else None
+
+
+def _trained_with(run: RunFolder | None) -> TrainedWith:
+    return TrainedWith() if run is None else TrainedWith(run.spec.seed, run.spec.train)
 
 
 def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -302,11 +299,6 @@ def _log_given(name: str, log: Any) -> Interactions:
     return Interactions.from_frame(log) if name == "train" else read_frame_part(log, columns=DEFAULT_COLUMNS)
 
 
-def _check_unknown(value: Any) -> None:
-    if not isinstance(value, str) or value not in UNKNOWN:
-        raise ConfigError(f"unknown is {described(value)}; allowed: {', '.join(UNKNOWN)}")
-
-
 def _checked_observers(observers: Any) -> tuple[Observer, ...]:
     if not isinstance(observers, list | tuple):
         raise ConfigError(f"observers is {described(observers)}; give a list of objects with a method epoch(line)")
@@ -326,30 +318,3 @@ def _in_one_catalogue(train: Interactions, valid: Interactions) -> tuple[Interac
     for note in check_overlap(train, {"valid": valid}):
         logger.warning(note)
     return train, valid
-
-
-def _known_users(user_ids: Any, known: IdMap) -> tuple[Array, pa.Array]:
-    """Rows of the known users, ascending, and the distinct identifiers of the others."""
-    if user_ids is None:
-        return np.arange(len(known)), known.values.slice(0, 0)
-    wanted = _id_map(user_ids)
-    rows = known.rows(wanted.values)
-    strangers = wanted.values.filter(pa.array(rows < 0))
-    if strangers.type != known.values.type:  # text that names integers becomes what it names, integers become text
-        typed = matched_type(strangers, known.values.type)
-        strangers = strangers if typed.null_count else IdMap.of(typed).values
-    return np.unique(rows[rows >= 0]), strangers
-
-
-def _id_map(ids: Any) -> IdMap:
-    """Of one identifier or several."""
-    return IdMap.of([ids] if isinstance(ids, str | int | np.integer) else ids)
-
-
-def _rows_of_items(item_ids: Any, known: IdMap) -> Array:
-    wanted = _id_map(item_ids)
-    rows = known.rows(wanted.values)
-    if bool((rows < 0).any()):
-        example = wanted.values.filter(pa.array(rows < 0))[0].as_py()
-        raise DataError(f"{int((rows < 0).sum())} of the items asked for are unknown, e.g. {example!r}; leave them out")
-    return rows

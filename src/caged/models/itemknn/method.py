@@ -122,6 +122,13 @@ class ItemKNN(Method[ItemKNNConfig]):
     def scorer(self) -> Scorer:
         return HistoryScorer(self._graph, self._scores_of)
 
+    def related(self, items: Tensor, /) -> Tensor:
+        """The neighbours of item i with their similarity; all others, and items that share no user, are not near."""
+        found = self.similarities.index_select(0, items)
+        found = found.masked_fill(found <= 0, float("-inf"))
+        rows = found.new_full((len(items), len(self.neighbours)), float("-inf"))
+        return rows.scatter_reduce_(1, self.neighbours.index_select(0, items).long(), found, "amax")
+
     def state(self) -> State:
         return State({"neighbours": self.neighbours, "similarities": self.similarities}, {})
 

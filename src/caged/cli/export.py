@@ -1,0 +1,49 @@
+"""`caged export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.output import AsJson, Verbose, print_json, say
+from caged.files import refuse_filled_folder
+from caged.runs.recommender import load
+from caged.runs.vectors import ITEMS, MANIFEST, USERS, write_vectors
+
+ABOUT = "Export what a model learned, for use elsewhere: the vectors of users and items."
+app = typer.Typer(help=ABOUT, no_args_is_help=True)
+
+
+@app.callback(help=ABOUT)
+def export() -> None:
+    """A group, even with one command."""
+
+
+@app.command()
+def vectors(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run or of a saved model.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the vectors.")],
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write the vectors of users and items; the dot product of two is the score that caged recommend ranks by.
+
+    The folder holds users.parquet (user_id, vector), items.parquet (item_id, vector), in the ids of your log, and
+    vectors.json, which says where they come from. Items that a user has seen are not marked.
+
+    Example:
+
+      caged export vectors runs/first -o vectors
+    """
+    refuse_filled_folder(out)
+    model = load(run, device=device)
+    found = model.vectors()
+    write_vectors(found, out, {"method": model.name, "seed": model.seed})
+    if as_json:
+        print_json({"folder": out, "users": len(found.users), "items": len(found.items), "width": found.width})
+        return
+    say(f"{len(found.users):,} user vectors and {len(found.items):,} item vectors of {found.width} numbers")
+    say(f"folder: {out} ({USERS}, {ITEMS}, {MANIFEST})")

@@ -1,0 +1,78 @@
+"""The vectors behind a model's scores, for use elsewhere: a search index, another model, a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from caged.data.ids import Array, IdMap
+from caged.errors import ConfigError
+from caged.files import new_folder, write_json
+from caged.runs.artefact import Artefact
+
+USERS, ITEMS, MANIFEST = "users.parquet", "items.parquet", "vectors.json"
+SCORE = "the score of a user for an item is the dot product of their vectors"
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """`users[n]` is the vector of `user_ids[n]`, `items[n]` that of `item_ids[n]`; a score is their dot product."""
+
+    user_ids: pa.Array  # as the log writes them
+    users: Array  # float32 (M, K)
+    item_ids: pa.Array
+    items: Array  # float32 (N, K)
+
+    @property
+    def width(self) -> int:
+        return int(self.items.shape[1])
+
+    def __repr__(self) -> str:
+        return f"Vectors({len(self.users):,} users, {len(self.items):,} items, {self.width} numbers each)"
+
+    def user_table(self) -> pa.Table:
+        """`user_id, vector`."""
+        return pa.table({"user_id": self.user_ids, "vector": _lists(self.users)})
+
+    def item_table(self) -> pa.Table:
+        """`item_id, vector`."""
+        return pa.table({"item_id": self.item_ids, "vector": _lists(self.items)})
+
+
+def vectors_of(name: str, fitted: Artefact) -> Vectors:
+    """Those that `recommend` ranks by; an error where the score is no dot product."""
+    tables = fitted.method.scorer().vectors
+    if tables is None:
+        raise ConfigError(
+            f"{name} has no vectors: its scores are no dot products of a user's and an item's; use a method with "
+            f"embeddings, such as lightgcn"
+        )
+    users, items = (_on_host(table) for table in tables)
+    return Vectors(_ids(fitted.train.user_ids), users, _ids(fitted.train.item_ids), items)
+
+
+def write_vectors(vectors: Vectors, folder: Path, origin: dict[str, Any]) -> None:
+    """`users.parquet`, `items.parquet` and `vectors.json` in a new folder, complete or not at all."""
+    with new_folder(folder) as temporary:
+        for file, table in ((USERS, vectors.user_table()), (ITEMS, vectors.item_table())):
+            pq.write_table(table, temporary / file, compression="zstd")
+        counted = {"users": len(vectors.users), "items": len(vectors.items), "width": vectors.width}
+        write_json(temporary / MANIFEST, {**origin, **counted, "score": SCORE})
+
+
+def _lists(rows: Array) -> pa.Array:
+    flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
+    return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+
+
+def _on_host(table: Any) -> Array:
+    return np.array(table.detach().float().cpu().numpy())  # a copy: the model's own must not change with it
+
+
+def _ids(ids: IdMap) -> pa.Array:
+    return ids.values if ids.are_integers else ids.values.cast(pa.string())
