@@ -34,6 +34,7 @@ generate: $(STAMP)
 	$(BIN)/python -m tools.caged_doc docs/caged.md
 	$(BIN)/python -m tools.metrics_doc docs/metrics.md
 	$(BIN)/python -m benchmarks.table
+	$(BIN)/python -m tools.golden
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -198,10 +198,15 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) 
     if as_json:
         print_json({**to_json(result), "gates": [_as_json(verdict) for verdict in verdicts]})
     else:
-        print_table(HEADERS, summary_rows(result), title=summary_title(result))
+        print_table(HEADERS, summary_rows(result), title=summary_title(result), spare=("users",))
         for other, test in result.further.items():
             rows = summary_rows(test, only_accuracy=True)  # the lists are the same
-            print_table(HEADERS, rows, title=f"The same lists against {other}, which rests on: {test.evidence}")
+            print_table(
+                HEADERS,
+                rows,
+                title=f"The same lists against {other}, which rests on: {test.evidence}",
+                spare=("users",),
+            )
         print_sentences(Audit(result).verdict)
     for verdict in verdicts:
         say(f"gate {'FAILED' if verdict.failed else 'passed'}: {verdict.gate.text}: {verdict.reason}")

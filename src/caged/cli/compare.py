@@ -67,7 +67,7 @@ def compare_command(
         print_json({**found.to_json(), "command": command})
     else:
         for table in comparison_tables(found):
-            print_table(table.headers, table.rows, title=table.title)
+            print_table(table.headers, table.rows, title=table.title, keys=table.keys, spare=table.spare)
         print_sentences(closing(found))
     for option, path in files.items():
         if path is not None:

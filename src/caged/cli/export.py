@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from caged.cli.help import group
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.files import refuse_filled_folder
 from caged.runs.recommender import load
 from caged.runs.vectors import ITEMS, MANIFEST, USERS, write_vectors
 
 ABOUT = "Export what a model learned, for use elsewhere: the vectors of users and items."
-app = typer.Typer(help=ABOUT, no_args_is_help=True)
+app = group(ABOUT, no_args_is_help=True)
 
 
 @app.callback(help=ABOUT)

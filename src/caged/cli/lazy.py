@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_group
+
+from caged.cli.help import HelpContext, HelpGroup, with_plain_help
 
 
 class Command(NamedTuple):
@@ -18,7 +19,7 @@ class Command(NamedTuple):
     help: str
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpGroup):
     """Lists its commands from a table; a command takes the place of its line once it is called."""
 
     table: ClassVar[Mapping[str, Command]]
@@ -32,21 +33,29 @@ class LazyGroup(TyperGroup):
         """The command itself, with its options and, where it is a group, its commands."""
         module, _, attribute = cls.table[name].place.partition(":")
         found = getattr(import_module(module), attribute)
-        around = typer.Typer(add_completion=False)
+        around = typer.Typer(add_completion=False, rich_markup_mode=None)
         if isinstance(found, typer.Typer):
             around.add_typer(found, name=name)
         else:
             around.command(name)(found)
-        return get_group(around).commands[name]
+        return with_plain_help(get_group(around).commands[name])
 
 
-def lazy_group(commands: Mapping[str, Command], *, help: str) -> typer.Typer:
-    """A group that shows its help where no command is named."""
+def lazy_group(commands: Mapping[str, Command], *, help: str, completion: bool = False) -> typer.Typer:
+    """A group that shows its help where no command is named; `completion` adds the options that set up the shell."""
 
     class Group(LazyGroup):
         table = commands
+        context_class = HelpContext
 
-    app = typer.Typer(cls=Group, help=help, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+    app = typer.Typer(
+        cls=Group,
+        help=help,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=completion,
+        rich_markup_mode=None,
+    )
     for name, command in commands.items():
         app.command(name, help=command.help)(_never_called)
     return app

@@ -55,7 +55,7 @@ COMMANDS = {
     "plot": Command("caged.cli.plot:app", "Figures of a run."),
     "results": Command("caged.cli.results:app", "Move records of results between machines."),
 }
-app = lazy_group(COMMANDS, help=ABOUT)
+app = lazy_group(COMMANDS, help=ABOUT, completion=True)
 
 
 def _version(value: bool) -> None:
@@ -72,10 +72,13 @@ def caged(
 
 
 def _explain(error: typer.BadParameter) -> None:
-    message = " ".join(error.format_message().split()).replace(". ", "; ")
-    if message:  # it is empty where the help was asked for and shown
-        command = error.ctx.command_path if error.ctx else "caged"
-        say(f"error: {message[0].lower()}{message[1:].rstrip('.')}; see {command} --help")
+    message = error.format_message()
+    if error.ctx is not None and message == error.ctx.get_help():  # of a group, where no command is named
+        say(message)
+        return
+    message = " ".join(message.split()).replace(". ", "; ")
+    command = error.ctx.command_path if error.ctx else "caged"
+    say(f"error: {message[0].lower()}{message[1:].rstrip('.')}; see {command} --help")
 
 
 def _refuse(error: CagedError) -> NoReturn:

@@ -7,20 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
+from caged.cli.help import group
 from caged.cli.output import AsJson, Verbose, print_json, print_table
 from caged.config import OptionInfo, value_text
 from caged.models import METHODS, registered
 from caged.runs.catalogue import method_options, training_options
 from caged.runs.presets import own_options, preset_names
 
-app = typer.Typer(help="The methods, and every parameter of each.", invoke_without_command=True)
+app = group("The methods, and every parameter of each.", invoke_without_command=True)
 
 
 @app.callback()
 def methods(ctx: typer.Context, as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """List the methods. `caged methods show NAME` prints every parameter, its default and where it comes from."""
-    if ctx.invoked_subcommand is not None:
-        return
+    """List the methods. caged methods show NAME prints every parameter, its default and where it comes from."""
+    if ctx.invoked_subcommand is None:
+        list_methods(as_json=as_json)
+
+
+@app.command("list")
+def list_methods(as_json: AsJson = False, verbose: Verbose = False) -> None:
+    """List the methods, with a line about each."""
     if as_json:
         print_json([{"name": known.name, "title": known.title} for known in METHODS.values()])
         return

@@ -12,18 +12,21 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from caged.files import json_ready
-from caged.page.numbers import UNDEFINED
+from caged.page.fitted_table import fitted_lines, wrapped
 from caged.page.text_table import plain_lines
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 # What a terminal obeys instead of showing it, what turns text around, and halves of characters that nothing can encode.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _BUT_LINES = re.compile(_UNSEEN.pattern.replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
+# Of what goes to stderr; rich leaves colours out where NO_COLOR is set or nobody watches.
+_STYLES = {"error:": "bold red", "warning:": "yellow", "gate FAILED:": "bold red", "gate passed:": "green"}
 
-stdout = Console(highlight=False)
-stderr = Console(stderr=True, highlight=False)
+stdout = Console(highlight=False, emoji=False)
+stderr = Console(stderr=True, highlight=False, emoji=False)
 
 
 def _set_verbosity(verbose: bool) -> bool:
@@ -68,32 +71,52 @@ def print_json(value: Any) -> None:
 
 def print_text(text: str) -> None:
     """Lines on stdout that are no table."""
-    sys.stdout.write(shown(text, lines=True) + "\n")
+    for line in _on_screen(stdout, text):
+        sys.stdout.write(line + "\n")
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
-    """A table; the first column is text, the others are aligned to the right where they hold numbers."""
+def print_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    title: str | None = None,
+    keys: int = 1,
+    spare: Sequence[str] = (),
+) -> None:
+    """A table, figures aligned to the right; `keys` and `spare` are those of `TextTable`.
+
+    A terminal gets the layout that fits its width. In a pipe every row is one line, however wide.
+    """
     headers, rows = [shown(header) for header in headers], [[shown(cell) for cell in row] for row in rows]
-    title = None if title is None else shown(title)
-    numeric = [all(_looks_numeric(row[column]) for row in rows) for column in range(len(headers))]
+    heading = [] if title is None else [shown(title)]
     if not stdout.is_terminal:
-        heading = [f"\n{title}"] if title else []
-        sys.stdout.write("\n".join([*heading, *plain_lines(headers, rows, numeric)]) + "\n")
+        before = ["", *heading] if heading else []
+        sys.stdout.write("\n".join([*before, *plain_lines(headers, rows)]) + "\n")
         return
-    from rich.table import Table
+    _print_line("")
+    for text in heading:
+        for line in wrapped(text, stdout.width):
+            _print_line(line, "bold")
+    for drawn in fitted_lines(headers, rows, stdout.width, keys=keys, spare=spare):
+        _print_line(drawn.text, "bold" if drawn.heading else None)
 
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for header, right in zip(headers, numeric, strict=True):
-        table.add_column(header, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(cell.replace("[", r"\[") for cell in row))
-    stdout.print(table)
+
+def _print_line(text: str, style: str | None = None) -> None:
+    stdout.print(Text(text, style or ""), soft_wrap=True)
 
 
 def print_sentences(sentences: Iterable[str]) -> None:
-    """Paragraphs below a table: broken at the width of a terminal, a line each in a pipe."""
+    """Paragraphs: broken at the width of a terminal, a line each in a pipe."""
     for sentence in sentences:
-        stdout.print(f"\n{shown(sentence)}", markup=False, soft_wrap=not stdout.is_terminal)
+        print_text(f"\n{sentence}")
+
+
+def _on_screen(console: Console, text: str) -> list[str]:
+    """Lines as they are in a pipe; on a terminal broken between words. Indented ones, such as commands, stay whole."""
+    lines = shown(text, lines=True).split("\n")
+    if not console.is_terminal:
+        return lines
+    return [part for line in lines for part in ([line] if line.startswith(" ") else wrapped(line, console.width))]
 
 
 def command_line() -> str:
@@ -102,8 +125,11 @@ def command_line() -> str:
 
 
 def say(message: str) -> None:
-    """A line about what is going on, on stderr."""
-    stderr.print(shown(message, lines=True), markup=False, soft_wrap=True)
+    """A line about what is going on, on stderr; on a terminal the word that it begins with has its colour."""
+    start, style = next((one for one in _STYLES.items() if message.startswith(one[0])), ("", ""))
+    first, *others = _on_screen(stderr, message)
+    for text in (Text.assemble((start, style), first[len(start) :]), *map(Text, others)):
+        stderr.print(text, soft_wrap=True)
 
 
 class SafeFormatter(logging.Formatter):
@@ -111,7 +137,3 @@ class SafeFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return shown(super().format(record), lines=True)
-
-
-def _looks_numeric(cell: str) -> bool:
-    return cell == UNDEFINED or cell.replace(",", "").lstrip("+-").replace(".", "", 1).isdigit()

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from caged.cli.help import group
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.errors import ConfigError, RunError
 from caged.files import write_text
@@ -16,7 +17,7 @@ from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.saved_weights import load_saved_weights
 
-app = typer.Typer(help="Figures of a run.", no_args_is_help=True)
+app = group("Figures of a run.", no_args_is_help=True)
 
 
 @app.callback()

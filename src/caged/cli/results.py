@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from caged.cli.help import group
 from caged.cli.output import say
 from caged.runs import results
 
-app = typer.Typer(help="Move records of results between machines.", no_args_is_help=True)
+app = group("Move records of results between machines.", no_args_is_help=True)
 
 
 @app.command()

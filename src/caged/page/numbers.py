@@ -36,12 +36,15 @@ def compact(value: float, digits: int = 4) -> str:
 def signed(value: float, digits: int = 4) -> str:
     """A difference, compact.
 
-    >>> signed(0.01), signed(-12.5), signed(0.0), signed(math.nan)
+    >>> signed(0.01), signed(-12.5), signed(-1e-9), signed(math.nan)
     ('+0.0100', '-12.50', '0.0000', '-')
     """
     if math.isnan(value):
         return UNDEFINED
-    return f"{'-' if value < 0 else '+' if value > 0 else ''}{compact(abs(value), digits)}"
+    size = compact(abs(value), digits)
+    if not size.strip("0."):  # less than what is shown: no side
+        return size
+    return ("-" if value < 0 else "+") + size
 
 
 def decimal(value: float) -> str:

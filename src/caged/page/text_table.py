@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
+
+from caged.page.numbers import UNDEFINED
+
 Row = Sequence[str]
+
+GAP = 2  # blanks between two columns
+_NUMBER = r"[+\-\u2212<]?\d[\d,]*(\.\d+)?%?"
+_FIGURES = re.compile(rf"{_NUMBER}( (±|to) {_NUMBER})*( \[{_NUMBER}, {_NUMBER}\])?")
 
 _LATEX = str.maketrans(
     {
@@ -29,18 +38,42 @@ class TextTable(NamedTuple):
     title: str
     headers: Row
     rows: Sequence[Row]
+    keys: int = 1  # the first columns, which say what a row is about
+    spare: Sequence[str] = ()  # headers of columns that a narrow terminal leaves out, the first of them first
 
 
-def plain_lines(headers: Row, rows: Sequence[Row], right: Sequence[bool] = ()) -> list[str]:
-    """Columns of equal width, aligned to the right where `right` says so.
+def is_figure(cell: str) -> bool:
+    """Whether a cell holds a number or a range of numbers, and nothing else.
 
-    >>> plain_lines(["metric", "value"], [["recall", "0.5"], ["ndcg", "0.25"]], [False, True])
+    >>> [is_figure(cell) for cell in ("1,234.5", "-", "+3.1%", "0.5 ± 0.1", "-0.1 [-0.2, 0.0]", "2 layers", "")]
+    [True, True, True, True, True, False, False]
+    """
+    return cell == UNDEFINED or _FIGURES.fullmatch(cell) is not None
+
+
+def padded(cell: str, width: int, *, right: bool) -> str:
+    """With blanks up to a width on a screen, where some characters take two places."""
+    blanks = " " * (width - cell_len(cell))
+    return blanks + cell if right else cell + blanks
+
+
+def figure_columns(rows: Sequence[Row], columns: int) -> list[bool]:
+    """The columns that hold figures only: they are aligned to the right."""
+    return [bool(rows) and all(is_figure(row[column]) for row in rows) for column in range(columns)]
+
+
+def plain_lines(headers: Row, rows: Sequence[Row]) -> list[str]:
+    """Columns of equal width, figures aligned to the right.
+
+    >>> plain_lines(["metric", "value"], [["recall", "0.5"], ["ndcg", "0.25"]])
     ['metric  value', 'recall    0.5', 'ndcg     0.25']
     """
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
-    aligned = [str.rjust if numeric else str.ljust for numeric in right or [False] * len(headers)]
+    widths = [max(map(cell_len, column)) for column in zip(headers, *rows, strict=True)]
+    right = figure_columns(rows, len(headers))
     return [
-        "  ".join(align(cell, width) for align, cell, width in zip(aligned, row, widths, strict=True)).rstrip()
+        (" " * GAP)
+        .join(padded(cell, width, right=side) for cell, width, side in zip(row, widths, right, strict=True))
+        .rstrip()
         for row in (headers, *rows)
     ]
 

@@ -62,7 +62,11 @@ class Site:
 
     def silent(self) -> Answer:
         """Does not even answer."""
-        return lambda handler: self.closing.wait(20) and None
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            self.closing.wait(20)
+
+        return answer
 
     def slow(self, content: bytes, pieces: int, pause: float) -> Answer:
         def answer(handler: BaseHTTPRequestHandler) -> None:

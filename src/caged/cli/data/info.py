@@ -52,15 +52,15 @@ def _print(described: dict[str, Any]) -> None:
         ("users", f"{described['users']:,}"),
         ("items", f"{described['items']:,}"),
         ("interactions", f"{described['interactions']:,}"),
-        ("density", f"{100 * described['density']:.3g} %"),
+        ("density", f"{100 * described['density']:.3g}%"),
         ("duplicates merged", f"{described['duplicates']:,}"),
         ("Gini of train popularity", number(described["gini"], 3)),
-        ("share of the top 20 % of items", number(described["top_20_percent_share"], 3)),
+        ("share of the top 20% of items", number(described["top_20_percent_share"], 3)),
     ]
     print_table(["of all parts", "value"], [list(fact) for fact in facts], title=_title(described))
     parts = described["parts"]
     print_table(
-        ["part", "interactions", "users", "items", "per user: min", "median", "max", "Gini", "top 20 %"],
+        ["part", "interactions", "users", "items", "per user: min", "median", "max", "Gini", "top 20%"],
         [_sizes(name, part) for name, part in parts.items()],
         title="parts",
     )

@@ -19,7 +19,7 @@ from caged.page.numbers import number
 
 def simulate(
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder of the market.")],
-    seed: Annotated[int | None, typer.Option(help="Seed of the market (default: 1).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the market [default: 1].")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One parameter, e.g. user_count=500; repeatable.")
     ] = None,

@@ -22,19 +22,19 @@ def split(
     kind: Annotated[str, typer.Option(help="random (7:1:2 per user), time, leave_last_out or intervened.")] = "random",
     seed: Annotated[int, typer.Option(min=0, help="Seed of random and intervened splits.")] = 1,
     test_share: Annotated[
-        float | None, typer.Option(help="Share of the test part; time and intervened (default: 0.2).")
+        float | None, typer.Option(help="Share of the test part; time and intervened [default: 0.2].")
     ] = None,
     valid_share: Annotated[
-        float | None, typer.Option(help="Share of the validation part; time and intervened (default: 0.1).")
+        float | None, typer.Option(help="Share of the validation part; time and intervened [default: 0.1].")
     ] = None,
     max_item_share: Annotated[
-        float | None, typer.Option(help="Most of an item's interactions in test; intervened (default: 0.5).")
+        float | None, typer.Option(help="Most of an item's interactions in test; intervened [default: 0.5].")
     ] = None,
     keep: Annotated[list[str] | None, typer.Option(help="A further column to carry along; repeatable.")] = None,
-    user_column: Annotated[str | None, typer.Option(help="Name of the user column (default: user_id).")] = None,
-    item_column: Annotated[str | None, typer.Option(help="Name of the item column (default: item_id).")] = None,
-    rating_column: Annotated[str | None, typer.Option(help="Name of the rating column (default: rating).")] = None,
-    timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column (default: timestamp).")] = None,
+    user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
+    item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
+    rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
+    timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     ids: Ids = "auto",
     min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
     core: Annotated[

@@ -92,7 +92,7 @@ class Audit:
         return save_audit(self.result, Path(folder))
 
     def __str__(self) -> str:
-        lines = plain_lines(HEADERS, summary_rows(self.result), right=(False, True, True, True))
+        lines = plain_lines(HEADERS, summary_rows(self.result))
         return "\n".join([summary_title(self.result), *self.verdict, "", *lines, *self.notes])
 
     def __repr__(self) -> str:

@@ -36,6 +36,8 @@ _TERMS = {
     "p (t)": "Paired t-test over users: how often chance alone would give so large a mean difference.",
     "p (Wilcoxon)": "Signed-rank test over users (Pratt): the same question asked of ranks, insensitive to outliers.",
     "Holm": "The p-value before it, adjusted for the number of tests in this table.",
+    "Holm (t)": "The p-value before it, adjusted for the number of tests in this table.",
+    "Holm (Wilcoxon)": "The p-value before it, adjusted for the number of tests in this table.",
     "d_z": "Mean difference over the standard deviation of the users' differences.",
     "rank-biserial": "Ranks in favour less ranks against, over all ranks: 1 = everybody who changes gains.",
     "Hedges' g": "Mean difference over the pooled standard deviation of the runs, corrected for few runs.",

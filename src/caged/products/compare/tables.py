@@ -48,13 +48,14 @@ def difference_table(comparison: Comparison) -> TextTable:
         ]
         for one in comparison.differences
     ]
-    return TextTable(f"{heading(comparison)}: difference to {comparison.baseline.name}", headers, rows)
+    title = f"{heading(comparison)}: difference to {comparison.baseline.name}"
+    return TextTable(title, headers, rows, keys=2, spare=("users", "better", "change"))
 
 
 def user_test_table(comparison: Comparison) -> TextTable:
     """Without a verdict where seeds were tested: those decide."""
     decides = any(one.over_users and not one.over_seeds for one in comparison.differences)
-    headers = ["method", "metric", "p (t)", "Holm", "p (Wilcoxon)", "Holm", "d_z", "rank-biserial"]
+    headers = ["method", "metric", "p (t)", "Holm (t)", "p (Wilcoxon)", "Holm (Wilcoxon)", "d_z", "rank-biserial"]
     rows = [
         [
             one.method,
@@ -72,7 +73,9 @@ def user_test_table(comparison: Comparison) -> TextTable:
     ]
     title = f"paired tests over users against {comparison.baseline.name}"
     marked = f"; * = t below {LEVEL} after Holm's correction" if decides else ""
-    return TextTable(f"{heading(comparison)}: {title}{marked}", [*headers, *(["verdict"] if decides else [])], rows)
+    headers += ["verdict"] if decides else []
+    spare = ("Holm (Wilcoxon)", "p (Wilcoxon)", "rank-biserial", "p (t)", "d_z")
+    return TextTable(f"{heading(comparison)}: {title}{marked}", headers, rows, keys=2, spare=spare)
 
 
 def seed_test_table(comparison: Comparison) -> TextTable:
@@ -93,7 +96,7 @@ def seed_test_table(comparison: Comparison) -> TextTable:
         if (test := one.over_seeds) is not None
     ]
     title = f"tests over seeds ({name}) against {comparison.baseline.name}; * = below {LEVEL} after Holm's correction"
-    return TextTable(f"{heading(comparison)}: {title}", headers, rows)
+    return TextTable(f"{heading(comparison)}: {title}", headers, rows, keys=2, spare=("df", "t", "p", "Hedges' g"))
 
 
 def heading(comparison: Comparison) -> str:
