@@ -66,7 +66,7 @@ def evaluate(
     if k is not None:
         spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), "k": k}, "eval"))
     where = resolve_device(device)
-    model = load_artefact(run, where).method
+    model = load_artefact(run, where).scorer()
     evaluation = evaluate_part(model, data.split, named[part], spec, where)
     report = evaluation.report
 

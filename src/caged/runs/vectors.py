@@ -46,7 +46,7 @@ class Vectors:
 
 def vectors_of(name: str, fitted: Artefact) -> Vectors:
     """Those that `recommend` ranks by; an error where the score is no dot product."""
-    tables = fitted.method.scorer().vectors
+    tables = fitted.scorer().vectors
     if tables is None:
         raise ConfigError(
             f"{name} has no vectors: its scores are no dot products of a user's and an item's; use a method with "
