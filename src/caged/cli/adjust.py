@@ -46,9 +46,7 @@ class _Wish:
 def adjust(
     what: Annotated[
         Path,
-        typer.Argument(
-            help="Folder of a finished run, or a file of lists with scores; with --item-vectors, the user vectors."
-        ),
+        typer.Argument(help="Folder of a finished run, or a file of lists; with --item-vectors, the vectors of users."),
     ],
     form: Annotated[str, typer.Option(help="degree, norm (vectors only) or quota (lists only).")] = "degree",
     keep: Annotated[
@@ -67,7 +65,8 @@ def adjust(
     rank_column: Annotated[str | None, typer.Option(help="Name of the rank column of the lists.")] = None,
     ids: Ids = "auto",
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="New run folder; for lists, a .parquet or .csv file.")
+        Path | None,
+        typer.Option("-o", "--out", help="New folder of a run or of vectors; for lists, a .parquet or .csv file."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page with the curve to this file.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -102,6 +101,10 @@ def adjust(
         _refuse_logs(train=train, valid=valid, test=test, item_vectors=item_vectors)
         outcome = _of_run(what, wish, out, device)
         name = what.name
+    elif item_vectors is not None:
+        columns = Columns().reading_ids(ids).named(user=user_column, item=item_column)
+        outcome = _of_vectors(what, item_vectors, wish, out, train=train, valid=valid, test=test, columns=columns)
+        name = what.stem
     else:
         columns = Columns().reading_ids(ids).named(user=user_column, item=item_column)
         names = ListNames(None, None, score_column, rank_column)
@@ -154,6 +157,21 @@ def _of_run(path: Path, wish: _Wish, out: Path | None, device: str) -> Outcome:
     outcome = adjust_run(given, wish.form, **wish.options())
     if out is not None:
         write_adjusted_run(given, outcome, out, command=command_line())
+    return outcome
+
+
+def _of_vectors(users: Path, items: Path, wish: _Wish, out: Path | None, *, train: str | None, **how: Any) -> Outcome:
+    from caged.products.adjust.of_vectors import VectorsToAdjust, adjust_vectors, check_vector_files  # with torch
+
+    if train is None:
+        raise ConfigError("adjusting vectors needs the log that they were trained on: give --train")
+    suffix = check_vector_files(users, items)
+    if out is not None:
+        refuse_filled_folder(out)
+    given = VectorsToAdjust.read(users, items, train, **how)
+    outcome = adjust_vectors(given, wish.form, **wish.options())
+    if out is not None:
+        given.write(outcome.adjustment, out, suffix)
     return outcome
 
 

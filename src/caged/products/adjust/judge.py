@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from caged.data.interactions import Interactions
 from caged.errors import ConfigError
 from caged.evaluation.adjust.choice import GRID, Adjustment, Chosen, Form, choose_strength
 from caged.evaluation.bootstrap import Interval
@@ -127,6 +128,18 @@ def _as_json(point: Point) -> dict[str, Any]:
         "metrics": dict(point.metrics),
         "intervals": {key: [interval.low, interval.high] for key, interval in point.intervals.items()},
     }
+
+
+def judges_of(
+    train: Interactions, valid: Interactions | None, test: Interactions | None, rank: Ranking, form: Form, k: int
+) -> dict[str, Judge]:
+    """One for each part that there is. Who is tested has seen train and valid."""
+    judges = {}
+    if valid is not None:
+        judges["valid"] = Judge(Reference(train, relevant=valid), rank, form, k)
+    if test is not None:
+        judges["test"] = Judge(Reference(train, valid, test), rank, form, k)
+    return judges
 
 
 def judged(

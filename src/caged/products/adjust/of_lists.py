@@ -19,7 +19,7 @@ from caged.evaluation.foreign.scan import Recommendations, Scan, scan
 from caged.evaluation.lists import PADDING, Lists
 from caged.evaluation.reference import Reference
 from caged.evaluation.tables import recommendations_table
-from caged.products.adjust.judge import Judge, Outcome, judged
+from caged.products.adjust.judge import Outcome, judged, judges_of
 from caged.products.audit import USUAL, AuditInputs, ListNames, Log, read_inputs
 
 MOST_ROWS = 1 << 27  # of lists, which are all in memory here: about 4 GiB
@@ -88,11 +88,7 @@ def adjust_lists(
     def rank(adjustment: Adjustment, reference: Reference, places: int) -> Lists:
         return adjusted_lists(_without_seen(given.lists, reference), inputs.train, adjustment, places).lists
 
-    judges = {}
-    if inputs.valid is not None:
-        judges["valid"] = Judge(Reference(inputs.train, relevant=inputs.valid), rank, form, k)
-    if inputs.test is not None:
-        judges["test"] = Judge(Reference(inputs.train, inputs.valid, inputs.test), rank, form, k)
+    judges = judges_of(inputs.train, inputs.valid, inputs.test, rank, form, k)
     return judged(judges, form, k, strength=strength, keep=keep, with_curve=with_curve)
 
 

@@ -18,7 +18,7 @@ from caged.evaluation.topk import top_k
 from caged.files import new_folder, write_text
 from caged.models import Scorer
 from caged.page.html import templates_are_there
-from caged.products.adjust.judge import Judge, Outcome, Ranking, judged
+from caged.products.adjust.judge import Outcome, Ranking, judged, judges_of
 from caged.products.audit import REPORT, audit_html, audit_run
 from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
 from caged.runs.execute import is_validated, tested, write_tested
@@ -64,18 +64,15 @@ def adjust_run(
     """Choose the strength on the validation part of the run, and measure it there and on its test part."""
     fitted, parts = given.fitted, given.data.split
     rank = ranking_of(fitted.method.scorer(), fitted)
-    judges = {}
-    if parts.valid is not None and is_validated(given.folder.spec):
-        judges["valid"] = Judge(Reference(parts.train, relevant=parts.valid), rank, form, k)
-    elif strength is None:
+    judges = judges_of(parts.train, parts.valid, parts.test, rank, form, k)
+    if not is_validated(given.folder.spec):  # it was trained on the validation part, which so says nothing
+        judges.pop("valid", None)
+    if strength is None and "valid" not in judges:
         raise ConfigError(
             f"this run of {fitted.name} has no validation part to choose the strength on (protocol "
             f"'{given.folder.spec.protocol}', train.validation='{given.folder.spec.train.validation}'); say how strong "
             f"the adjustment shall be: --strength 0.2"
         )
-    if parts.test is not None:
-        seen = parts.seen_before(parts.test)
-        judges["test"] = Judge(Reference(seen.train, seen.valid, parts.test), rank, form, k)
     return judged(judges, form, k, strength=strength, keep=keep, with_curve=with_curve)
 
 
