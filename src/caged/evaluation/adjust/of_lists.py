@@ -77,7 +77,7 @@ def _spread(scores: Array, counted: Array) -> Array:
     count = np.maximum(counted.sum(axis=1), 1)
     mean = np.where(counted, scores, 0.0).sum(axis=1) / count
     away = np.where(counted, scores - mean[:, None], 0.0)
-    return np.sqrt(np.square(away).sum(axis=1) / count)
+    return np.asarray(np.sqrt(np.square(away).sum(axis=1) / count))
 
 
 def _with_quota(lists: Lists, niche: Array, share: float, k: int) -> AdjustedLists:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from caged.arguments import place, whole_number
+from caged.arguments import choice, place, whole_number
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
-from caged.evaluation.adjust.choice import KEEP, Form, checked_share
+from caged.evaluation.adjust.choice import FORMS, KEEP, Form, checked_share
 from caged.page.text_table import plain_lines
 from caged.products.adjust.judge import Outcome
 from caged.products.adjust.of_lists import ListsToAdjust, adjust_lists
@@ -60,6 +60,7 @@ def adjust(
     if hasattr(recs, "adjusted"):
         raise ConfigError("this is a model, not lists; use model.adjusted(keep=...)")
     k = whole_number("k", k, least=1, most=LONGEST)
+    choice("form", form, FORMS)
     strength = None if strength is None else checked_share("strength", strength)
     recs = place("recs", recs) if isinstance(recs, str | Path) else recs
     given = ListsToAdjust.read(recs, train, valid=valid, test=test, columns=Columns().reading_ids(ids))
