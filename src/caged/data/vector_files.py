@@ -54,14 +54,19 @@ def check_suffix(path: Path) -> None:
 def write_vectors(path: Path, name: str, named: NamedVectors) -> None:
     """`name` is that of the column of identifiers, such as item_id."""
     check_suffix(path)
-    vectors = np.ascontiguousarray(named.vectors, dtype=np.float32)
     if path.suffix == ".safetensors":
+        vectors = np.ascontiguousarray(named.vectors, dtype=np.float32)
         with replacing(path) as temporary:
             save_file({**_packed(named.ids), "vectors": vectors}, temporary)
         return
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
     with replacing(path) as temporary, temporary.open("wb") as handle:
-        pq.write_table(pa.table({name: named.ids, VECTOR: column}), handle, compression="zstd")
+        pq.write_table(vector_table(name, named), handle, compression="zstd")
+
+
+def vector_table(name: str, named: NamedVectors) -> pa.Table:
+    """A column of identifiers called `name`, and the column `vector`."""
+    flat = pa.array(np.ascontiguousarray(named.vectors, dtype=np.float32).reshape(-1))
+    return pa.table({name: named.ids, VECTOR: pa.FixedSizeListArray.from_arrays(flat, named.vectors.shape[1])})
 
 
 def read_vectors(path: Path, name: str) -> NamedVectors:
