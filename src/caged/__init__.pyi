@@ -8,8 +8,6 @@ from caged.data.source import dataset as dataset
 from caged.data.splits.kinds import Split as Split
 from caged.data.splits.making import split as split
 from caged.errors import CagedError as CagedError
-from caged.products.adjust.view import Adjusted as Adjusted
-from caged.products.adjust.view import adjust as adjust
 from caged.products.audit.view import Audit as Audit
 from caged.products.audit.view import audit as audit
 from caged.products.compare.comparison import compare as compare
@@ -24,6 +22,12 @@ class APDA(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
+        temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
+        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
+        candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
+        known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
         inner (sum): c in (3): the inner product, or its mean over the K dimensions
         exp_on (false): the exponential form of (5)
         kappa (1.1): divisor in (4)
@@ -57,6 +61,12 @@ class APDA(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        loss: Literal["bpr", "softmax"] = "bpr",
+        temperature: float | None = None,
+        gamma: float | None = None,
+        candidates: Literal["batch", "uniform", None] = None,
+        candidate_rows: int | None = None,
+        known: Literal["keep", "mask", None] = None,
         inner: Literal["sum", "mean"] = "sum",
         exp_on: bool = False,
         kappa: float = 1.1,
@@ -89,6 +99,12 @@ class AdjNorm(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
+        temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
+        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
+        candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
+        known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
         r (0.5): exponent of the source's degree in (1); the target's is 1 - r; 0.5 is LightGCN
         self_loop (false): add every node to its own neighbours before normalising
         l2_on (layer0): rows of the batch that the L2 term takes
@@ -116,6 +132,12 @@ class AdjNorm(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        loss: Literal["bpr", "softmax"] = "bpr",
+        temperature: float | None = None,
+        gamma: float | None = None,
+        candidates: Literal["batch", "uniform", None] = None,
+        candidate_rows: int | None = None,
+        known: Literal["keep", "mask", None] = None,
         r: float = 0.5,
         self_loop: bool = False,
         l2_on: Literal["layer0", "propagated"] = "layer0",
@@ -219,6 +241,12 @@ class CAGED(Recommender):
     """caged: LightGCN whose edge weights follow an estimated likelihood (CIKM 2025).
 
     Options of the method:
+        loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
+        temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
+        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
+        candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
+        known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
         embedding_size (64): width K of the tables
         layers (3): propagation layers L
         l2 (0.0001): weight of the L2 term of the ranking loss
@@ -261,6 +289,12 @@ class CAGED(Recommender):
     def __init__(
         self,
         *,
+        loss: Literal["bpr", "softmax"] = "bpr",
+        temperature: float | None = None,
+        gamma: float | None = None,
+        candidates: Literal["batch", "uniform", None] = None,
+        candidate_rows: int | None = None,
+        known: Literal["keep", "mask", None] = None,
         embedding_size: int = 64,
         layers: int = 3,
         l2: float = 0.0001,
@@ -349,6 +383,12 @@ class GALORE(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
+        temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
+        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
+        candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
+        known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
         drop_rate (0.1): share rho of the user-item edges that an epoch leaves out
         item_keep (paper): which items keep their edges: paper, the rare ones, by (2); code, the popular ones
         edge_sampling (without): edges are drawn without or with replacement
@@ -383,6 +423,12 @@ class GALORE(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        loss: Literal["bpr", "softmax"] = "bpr",
+        temperature: float | None = None,
+        gamma: float | None = None,
+        candidates: Literal["batch", "uniform", None] = None,
+        candidate_rows: int | None = None,
+        known: Literal["keep", "mask", None] = None,
         drop_rate: float = 0.1,
         item_keep: Literal["paper", "code"] = "paper",
         edge_sampling: Literal["without", "with"] = "without",
@@ -520,6 +566,12 @@ class LightGCN(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
+        temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
+        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
+        candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
+        known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
 
     Options of training:
         learning_rate (0.001): Adam's step size
@@ -544,6 +596,12 @@ class LightGCN(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        loss: Literal["bpr", "softmax"] = "bpr",
+        temperature: float | None = None,
+        gamma: float | None = None,
+        candidates: Literal["batch", "uniform", None] = None,
+        candidate_rows: int | None = None,
+        known: Literal["keep", "mask", None] = None,
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,
@@ -742,6 +800,63 @@ class Reg(Recommender):
         samreg_weight: float = 0.05,
         popularity: Literal["raw", "log1p", "rank"] = "raw",
         ramp_epochs: int = 0,
+        learning_rate: float = 0.001,
+        batch_size: int | str = 2048,
+        epochs: int = 1000,
+        patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
+        validate_every: int = 1,
+        sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        checkpoint_seconds: float = 30.0,
+        backend: Literal["auto", "sparse", "dense"] = "auto",
+        precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
+        capture: bool = True,
+        seed: int = 1,
+        device: str = "auto",
+    ) -> None: ...
+
+class Softmax(Recommender):
+    """softmax: LightGCN with a sampled softmax, one knob from accurate to unbiased.
+
+    Options of the method:
+        embedding_size (64): width K of the tables
+        layers (3): propagation layers L; 0 is matrix factorisation
+        l2 (1e-05): weight of the L2 term in (3)
+        layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        temperature (0.15): divisor tau of the cosines in (2)
+        gamma (0.1): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left
+        candidates (batch): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives
+        candidate_rows (2048): rows of a chunk: consecutive rows of a batch that share their candidates
+        known (keep): candidates that the user owns in training: keep, or mask them
+
+    Options of training:
+        learning_rate (0.001): Adam's step size
+        batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
+        epochs (1000): most epochs per stage
+        patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        validate_every (1): epochs between validations
+        sampler (interaction): how triples are drawn
+        checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
+        backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
+        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        capture (true): on CUDA, record a training step once and replay it
+        seed (1): of everything random
+        device (auto): auto, cpu or cuda
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding_size: int = 64,
+        layers: int = 3,
+        l2: float = 1e-05,
+        layer_scale: float = 1.0,
+        temperature: float = 0.15,
+        gamma: float = 0.1,
+        candidates: Literal["batch", "uniform"] = "batch",
+        candidate_rows: int = 2048,
+        known: Literal["keep", "mask"] = "keep",
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,

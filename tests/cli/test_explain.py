@@ -85,6 +85,16 @@ def test_contributions_and_the_own_part_add_up_to_the_score(run: Path) -> None:
     assert found["own"] == pytest.approx(own.item(), abs=1e-5)
 
 
+def test_shares_of_a_cosine_are_divided_by_both_lengths(log_csv: Path, tmp_path: Path) -> None:
+    train(log_csv, tmp_path / "run", "--set", "train.epochs=2", "--set", "method.embedding_size=4", method="softmax")
+    found = explained(tmp_path / "run", "--user", "u07", "--item", "i39")
+    method = library.load(tmp_path / "run", device="cpu").artefact.method
+    encoder, ranked = method.encoder, method.scorer().vectors
+    assert found["score"] == pytest.approx(torch.dot(ranked.users[7], ranked.items[39]).item(), abs=1e-6)
+    own = torch.dot(encoder.users[7], ranked.items[39]) / 4 / encoder().users[7].norm()
+    assert found["own"] == pytest.approx(own.item(), abs=1e-5)
+
+
 def test_lightgcn_leans_on_its_own_weights(finished_run: Path) -> None:
     found = explained(finished_run, "--user", "u00")
     assert {item["ratio"] for item in found["items"]} == {1.0}

@@ -130,6 +130,14 @@ def refused(outcome: Outcome, folder: Path) -> str:
     return outcome.error
 
 
+def test_another_loss_is_refused_and_the_same_is_not(log_csv: Path, finished_run: Path, tmp_path: Path) -> None:
+    out, softmax = tmp_path / "run", ("--set", "method.loss=softmax")
+    error = refused(galore(log_csv, out, "--init", finished_run, *softmax), out)
+    assert "was trained with loss bpr, and this run is to have loss softmax" in error
+    train(log_csv, tmp_path / "first", "--set", "method.embedding_size=4", method="softmax")
+    assert galore(log_csv, out, "--init", tmp_path / "first", *softmax).code == 0
+
+
 def test_another_split_is_refused(log_csv: Path, finished_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     error = refused(galore(log_csv, out, "--init", finished_run, "--set", "data.split_seed=2"), out)

@@ -35,6 +35,7 @@ def test_types_are_those_of_the_configuration_and_its_choices() -> None:
     assert parameters["patience"].annotation == int | None
     assert parameters["precision"].annotation == Literal["float64", "float32"]  # its own, not that of training
     assert parameters["seed"].annotation is int
+    assert inspect.signature(caged.LightGCN).parameters["known"].annotation == Literal["keep", "mask", None]
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -87,6 +87,7 @@ OPTIONS = {
     "method.layers": ("1", "model"),
     "method.l2": ("0.5", "model"),
     "method.layer_scale": ("2", "model"),
+    "method.loss": ("softmax", "model"),
     "train.learning_rate": ("0.02", "model"),
     "train.batch_size": ("64", "model"),
     "train.epochs": ("3", "history"),
@@ -97,6 +98,36 @@ OPTIONS = {
     "eval.k": ("5", "metrics"),
     "eval.list_length": ("7", "lists"),
 }
+
+
+# Options of a loss that is not the default; refused with the default one.
+OF_SOFTMAX = {
+    "method.temperature": "0.3",
+    "method.gamma": "0.5",
+    "method.candidates": "uniform",
+    "method.candidate_rows": "16",
+    "method.known": "mask",
+}
+WITH_SOFTMAX = (*BASE, "--set", "method.loss=softmax", "--set", "method.gamma=0")
+
+
+@pytest.fixture(scope="module")
+def softmax_base(rated_csv: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    run = tmp_path_factory.mktemp("softmax") / "run"
+    train(rated_csv, run, *WITH_SOFTMAX)
+    return observed(run)
+
+
+@pytest.mark.parametrize("option", OF_SOFTMAX)
+def test_each_option_of_softmax_changes_the_model(
+    option: str, rated_csv: Path, softmax_base: dict[str, Any], tmp_path: Path
+) -> None:
+    train(rated_csv, tmp_path / "run", *WITH_SOFTMAX, "--set", f"{option}={OF_SOFTMAX[option]}")
+    assert observed(tmp_path / "run")["model"] != softmax_base["model"]
+    given = ("--method", "lightgcn", "--out", tmp_path / "bpr", "--set", f"{option}={OF_SOFTMAX[option]}")
+    refused = caged("train", "--data", rated_csv, *given)
+    assert refused.code == 2
+    assert "method.loss is bpr" in refused.error
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -132,7 +163,7 @@ def test_checkpoint_seconds(seconds: int, seen: list[int], log_csv: Path, tmp_pa
 def test_no_option_is_left_out() -> None:
     configs = {"data": DataConfig, "train": TrainConfig, "eval": EvalConfig, "method": METHODS["lightgcn"].config}
     known = {f"{section}.{field.name}" for section, config in configs.items() for field in dataclasses.fields(config)}
-    assert known == {*OPTIONS, *CUDA_ONLY, *OF_OTHER_DATA, "train.checkpoint_seconds"}
+    assert known == {*OPTIONS, *OF_SOFTMAX, *CUDA_ONLY, *OF_OTHER_DATA, "train.checkpoint_seconds"}
 
 
 # ---------------------------------------------------------------- flags

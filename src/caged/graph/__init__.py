@@ -3,7 +3,7 @@
 from caged.graph.operators import BACKENDS, PRECISIONS, Engine, Tables, check_engine, chosen_backend
 from caged.graph.pattern import BipartiteGraph
 from caged.graph.propagate import propagate, propagate_transposed, uniform_layers
-from caged.graph.sampling import SAMPLERS, Batch, Epoch, Sampler
+from caged.graph.sampling import SAMPLERS, Batch, Epoch, OwnedItems, Sampler
 from caged.graph.weights import EdgeWeights, degree_weights
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "EdgeWeights",
     "Engine",
     "Epoch",
+    "OwnedItems",
     "Sampler",
     "Tables",
     "check_engine",

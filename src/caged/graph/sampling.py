@@ -77,7 +77,7 @@ class Sampler:
         edge = torch.arange(graph.edge_count, device=graph.device)
         rank_in_row = edge - self._first_edge.index_select(0, graph.users)
         self._gap_keys = graph.users.long() * graph.item_count + (graph.items.long() - rank_in_row)
-        self._owned = _Bitmap(graph) if _Bitmap.suits(graph) else None
+        self._owned = OwnedItems(graph) if OwnedItems.suits(graph) else None
 
     @property
     def triples(self) -> int:
@@ -152,23 +152,27 @@ class Sampler:
         return (r + owned_below).to(users.dtype)
 
 
-class _Bitmap:
+class OwnedItems:
     """One bit per user and item, set where the user owns the item; rows start at whole bytes.
 
-    Only on CPU, where looking up a bit is several times faster than a binary search. On CUDA the search is fast, and
-    drawing again would make the host wait for the device.
+    Samplers use it on CPU only, where looking up a bit is several times faster than a binary search. On CUDA the search
+    is fast, and drawing again would make the host wait for the device.
     """
 
     def __init__(self, graph: BipartiteGraph) -> None:
         self._row_bytes = _row_bytes(graph)
-        self._bits = torch.zeros(graph.user_count * self._row_bytes, dtype=torch.uint8)
-        one = torch.ones((), dtype=torch.uint8)
+        self._bits = torch.zeros(self.bytes_of(graph), dtype=torch.uint8, device=graph.device)
+        one = torch.ones((), dtype=torch.uint8, device=graph.device)
         # Edges are distinct, so adding sets bits.
         self._bits.index_add_(0, self._byte(graph.users, graph.items), one << (graph.items & 7).to(torch.uint8))
 
     @staticmethod
     def suits(graph: BipartiteGraph) -> bool:
-        return graph.device.type == "cpu" and graph.user_count * _row_bytes(graph) <= BITMAP_BYTES
+        return graph.device.type == "cpu" and OwnedItems.bytes_of(graph) <= BITMAP_BYTES
+
+    @staticmethod
+    def bytes_of(graph: BipartiteGraph) -> int:
+        return graph.user_count * _row_bytes(graph)
 
     def _byte(self, users: Tensor, items: Tensor) -> Tensor:
         return users * self._row_bytes + (items >> 3)

@@ -35,10 +35,9 @@ from torch import Tensor
 
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
-from caged.models.contract import DotScorer, Losses, Scorer
-from caged.models.encoder import EncoderMethod
+from caged.models.backbone_loss import BackboneMethod, backbone_loss
+from caged.models.contract import Losses, Scorer
 from caged.models.lightgcn import LightGCNConfig, backbone
-from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
 
@@ -95,7 +94,7 @@ def propagate_with_loops(weights: EdgeWeights, loops: Tables, tables: Tables, la
     return hidden
 
 
-class AdjNorm(EncoderMethod[AdjNormConfig]):
+class AdjNorm(BackboneMethod[AdjNormConfig]):
     loops: Tables | None
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
@@ -104,15 +103,16 @@ class AdjNorm(EncoderMethod[AdjNormConfig]):
         else:
             weights, self.loops = degree_weights(graph, self.config.r), None
         self.encoder = backbone(self.config, graph, generators, weights)
+        self.ranking = backbone_loss(self.config.softmax, graph)
 
     def loss(self, batch: Batch) -> Losses:
         final = self._propagated(batch)
         penalised = final if self.config.l2_on == "propagated" else self.encoder.layer0
-        return bpr_with_l2(final, penalised, batch, self.config.l2)
+        return self.ranking(final, penalised, batch, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():
-            return DotScorer(self._propagated())
+            return self.scorer_of(self._propagated())
 
     def _propagated(self, batch: Batch | None = None) -> Tables:
         if self.loops is None:

@@ -177,6 +177,14 @@ class Explainable(Protocol):
 
 
 @runtime_checkable
+class MayRankByCosine(Protocol):
+    """A method whose scores may be divided by the lengths of both vectors; `caged explain` divides, too."""
+
+    def ranks_by_cosine(self) -> bool:
+        """Whether they are."""
+
+
+@runtime_checkable
 class MayBeNeutral(Protocol):
     """A configuration that knows the values at which its method is LightGCN under another name."""
 

@@ -41,7 +41,7 @@ from caged.config import option
 from caged.graph import Batch, BipartiteGraph, Sampler
 from caged.models.contract import EpochContext, Losses
 from caged.models.encoder import EncoderMethod
-from caged.models.lightgcn import LightGCNConfig, backbone
+from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import weighted_bpr_with_l2
 from caged.seeding import Generators
 
@@ -49,7 +49,7 @@ CLIPPED = ("c", "cn", "sn", "sn_batch")
 
 
 @dataclass(frozen=True)
-class IPSConfig(LightGCNConfig):
+class IPSConfig(BackboneConfig):
     ips_scheme: str = option(
         "sn",
         "how the weights are clipped and normalised",

@@ -14,6 +14,7 @@ Collaborative filtering by repeated linear averaging over the user-item graph; o
 | 1/sqrt(d_u d_i) | `degree_weights(graph)` |
 | a_l | `layer_weights`; proportional to `layer_scale` ** l, uniform at 1 |
 | gamma | `l2` |
+| (5) without its L2 term | `loss=bpr`; `loss=softmax` is (3) of `softmax.py`, and ranks by cosines instead of (4) |
 
 Deviations. The paper writes the L2 term over all parameters; both public code bases use the layer-0 rows of the batch,
 halved and divided by B, and so do we. The released code ranks by sigmoid(s), which saturates in float32 and creates
@@ -25,15 +26,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caged.config import option
-from caged.graph import Batch, BipartiteGraph, EdgeWeights, degree_weights
-from caged.models.contract import Losses
-from caged.models.encoder import EncoderMethod, LightGCNEncoder
-from caged.models.losses import bpr_with_l2
+from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
+from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
+from caged.models.encoder import LightGCNEncoder
 from caged.seeding import Generators
 
 
 @dataclass(frozen=True)
-class LightGCNConfig:
+class BackboneConfig:
+    """The encoder: what every method that is built on LightGCN has."""
+
     embedding_size: int = option(64, "width K of the tables", source="LightGCN paper, section 4.1.2", minimum=1)
     layers: int = option(
         3,
@@ -50,6 +52,11 @@ class LightGCNConfig:
     )
 
 
+@dataclass(frozen=True)
+class LightGCNConfig(LossOptions, BackboneConfig):
+    """The encoder and its ranking loss."""
+
+
 def layer_weights(layers: int, scale: float) -> tuple[float, ...]:
     """a_l = scale^l / sum_m scale^m, l = 0..layers.
 
@@ -63,7 +70,7 @@ def layer_weights(layers: int, scale: float) -> tuple[float, ...]:
 
 
 def backbone(
-    config: LightGCNConfig, graph: BipartiteGraph, generators: Generators, weights: EdgeWeights | None = None
+    config: BackboneConfig, graph: BipartiteGraph, generators: Generators, weights: EdgeWeights | None = None
 ) -> LightGCNEncoder:
     """The encoder of (1) to (3), which most methods build on; other `weights` than 1/sqrt(d_u d_i) where given."""
     return LightGCNEncoder(
@@ -75,9 +82,7 @@ def backbone(
     )
 
 
-class LightGCN(EncoderMethod[LightGCNConfig]):
+class LightGCN(BackboneMethod[LightGCNConfig]):
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         self.encoder = backbone(self.config, graph, generators)
-
-    def loss(self, batch: Batch) -> Losses:
-        return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
+        self.ranking = backbone_loss(self.config.softmax, graph)

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from caged.graph import Batch, BipartiteGraph
 from caged.models.contract import Losses
 from caged.models.encoder import EncoderMethod
-from caged.models.lightgcn import LightGCNConfig, backbone
+from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import bce_with_l2
 from caged.seeding import Generators
 
 
 @dataclass(frozen=True)
-class LightGCNBCEConfig(LightGCNConfig):
+class LightGCNBCEConfig(BackboneConfig):
     """The options of LightGCN."""
 
 

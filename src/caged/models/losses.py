@@ -103,6 +103,17 @@ def bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float) -> Losse
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
 
 
+def scaled_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, scale: Tensor, l2: float) -> Losses:
+    """`bpr_with_l2` with the scores of a triple multiplied by its `scale`, (B,).
+
+    It is the user's row that is scaled: scale e_u.(e_i - e_j). So each triple brings its own user row.
+    """
+    own_rows = torch.arange(len(batch.users), device=batch.users.device)
+    scaled = scale.unsqueeze(1) * final.users.index_select(0, batch.users)
+    start = layer0.users.index_select(0, batch.users)
+    return bpr_with_l2(Tables(scaled, final.items), Tables(start, layer0.items), batch._replace(users=own_rows), l2)
+
+
 def weighted_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, importance: Tensor, l2: float) -> Losses:
     """mean of importance_b softplus(s_uj - s_ui), plus `l2` times `l2_rows`, which is not weighted.
 
@@ -122,6 +133,14 @@ def bce_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float) -> Losse
     (positive, negative), penalty = scores_with_l2(final, layer0, batch)
     ranking = bce(positive, negative, batch.weight)
     return Losses(ranking + l2 * penalty, {"bce": ranking, "l2": penalty})
+
+
+def l2_of_batch(layer0: Tables, batch: Batch) -> Tensor:
+    """`l2_rows` of the rows of a batch, for losses with scores of their own."""
+    if batch.weight.is_cuda:
+        constant = Tables(layer0.users.detach(), layer0.items.detach())
+        return scores_with_l2(constant, layer0, batch)[1]
+    return l2_rows(batch.weight, *gather(layer0, batch))
 
 
 def scores_with_l2(final: Tables, layer0: Tables, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -47,7 +47,7 @@ from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import EncoderMethod
-from caged.models.lightgcn import LightGCNConfig, backbone
+from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
 from caged.seeding import Generators
 
@@ -55,7 +55,7 @@ SCAN = "scan"
 
 
 @dataclass(frozen=True)
-class MACRConfig(LightGCNConfig):
+class MACRConfig(BackboneConfig):
     alpha: float = option(
         1e-2,
         "weight of the item branch in (6)",

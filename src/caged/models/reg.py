@@ -40,13 +40,13 @@ from caged.config import option
 from caged.graph import Batch, BipartiteGraph
 from caged.models.contract import EpochContext, Losses
 from caged.models.encoder import EncoderMethod
-from caged.models.lightgcn import LightGCNConfig, backbone
+from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import bpr, scores_with_l2, squared_correlation
 from caged.seeding import Generators
 
 
 @dataclass(frozen=True)
-class RegConfig(LightGCNConfig):
+class RegConfig(BackboneConfig):
     reg_variant: str = option(
         "score",
         "what must not follow popularity: the score of the positive (2) or, as samreg, the margin (3)",

@@ -68,6 +68,7 @@ def _method(name: str, home: str, title: str) -> None:
 
 
 _method("lightgcn", "lightgcn:LightGCN", "linear propagation on the user-item graph, BPR (SIGIR 2020)")
+_method("softmax", "softmax:Softmax", "LightGCN with a sampled softmax, one knob from accurate to unbiased")
 _method("caged", "caged:CAGED", "LightGCN whose edge weights follow an estimated likelihood (CIKM 2025)")
 _method("mostpop", "mostpop:MostPopular", "the most popular items, the same for everybody")
 _method("adjnorm", "adjnorm:AdjNorm", "LightGCN with an adjustable degree exponent (SIGIR 2022)")

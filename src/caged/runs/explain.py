@@ -4,7 +4,8 @@ With the layers of LightGCN written out, a score is a sum over the history x of 
 
     e_u . e_v = a_0 e_u^(0) . e_v  +  sum_{x in N(u)} w[u,x] (sum_{l=1..L} a_l e_x^(l-1)) . e_v
 
-so each history item has a contribution to the score of v; the rest is the user's own layer-0 vector.
+so each history item has a contribution to the score of v; the rest is the user's own layer-0 vector. Where a method
+ranks by cosines, both sides are divided by |e_u| |e_v|.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ import torch
 from caged.data.ids import Array, IdMap
 from caged.errors import ConfigError, DataError
 from caged.graph import degree_weights, propagate
-from caged.models import Explainable
-from caged.models.encoder import LightGCNEncoder
+from caged.models import Explainable, MayRankByCosine
 from caged.runs.artefact import Artefact
 
 
@@ -50,7 +50,8 @@ def explain(
     fitted: Artefact, user_id: str, item_id: str | None = None, titles: Mapping[Any, str] | None = None
 ) -> Explanation:
     """The history of one user in the eyes of the model; with `item_id`, also what each item adds to that score."""
-    encoder = _encoder_of(fitted)
+    method = _explainable(fitted)
+    encoder = method.history_encoder()
     train = fitted.train
     user = _row("user", user_id, train.user_ids)
     item = None if item_id is None else _row("item", item_id, train.item_ids)
@@ -59,7 +60,7 @@ def explain(
     history = encoder.graph.items[edges].cpu().numpy()
     weights = encoder.weights.to_user[edges].double().cpu().numpy()
     usual = degree_weights(encoder.graph).to_user[edges].double().cpu().numpy()
-    contributions = None if item is None else _contributions(encoder, history, weights, item)
+    contributions = None if item is None else _contributions(method, history, weights, user, item)
     ranks = np.empty(train.item_count, dtype=np.int64)
     ranks[np.argsort(-train.item_degrees, kind="stable")] = np.arange(1, train.item_count + 1)
     names = titles or {}
@@ -88,28 +89,31 @@ def explain(
     return Explanation(shown_user, items, wanted, names.get(wanted), score, score - float(contributions.sum()))
 
 
-def _contributions(encoder: LightGCNEncoder, history: Array, weights: Array, item: int) -> Array:
+def _contributions(method: Explainable, history: Array, weights: Array, user: int, item: int) -> Array:
     """w[u,x] (sum_{l=1..L} a_l e_x^(l-1)) . e_v for every x of the history."""
+    encoder = method.history_encoder()
     with torch.no_grad():
-        target = encoder().items[item]
+        vectors = encoder()
+        target = vectors.items[item]
+        if isinstance(method, MayRankByCosine) and method.ranks_by_cosine():
+            target = target / (target.norm() * vectors.users[user].norm())
         sources = propagate(encoder.weights, encoder.layer0, encoder.layer_weights[1:]).items
         rows = sources.index_select(0, torch.from_numpy(history).to(sources.device))
         shares: Array = weights * (rows @ target).double().cpu().numpy()
     return shares
 
 
-def _encoder_of(fitted: Artefact) -> LightGCNEncoder:
+def _explainable(fitted: Artefact) -> Explainable:
     if not isinstance(fitted.method, Explainable):
         raise ConfigError(
             f"method '{fitted.name}' aggregates nothing over a user's history, so there are no weights to show; "
             f"explain needs a run of a graph method such as caged or lightgcn"
         )
-    encoder = fitted.method.history_encoder()
-    if len(encoder.layer_weights) == 1:
+    if len(fitted.method.history_encoder().layer_weights) == 1:
         raise ConfigError(
             "this run has method.layers=0 and aggregates nothing; explain needs a run with at least one layer"
         )
-    return encoder
+    return fitted.method
 
 
 def _row(kind: str, wanted: str, known: IdMap) -> int:

@@ -1,5 +1,7 @@
 """`caged train --init RUN`: the first stage of a method, taken from a finished LightGCN run instead of trained again.
 
+Both have the same ranking loss: for a method on the softmax it is a run with that loss.
+
 The tables are copied into the new run as `init.safetensors`, so that it can be resumed whatever becomes of the other.
 """
 
@@ -15,6 +17,7 @@ from torch import Tensor
 from caged.errors import ConfigError, RunError
 from caged.graph import Tables
 from caged.models import METHODS, Method, StartsFromTables, registered
+from caged.models.backbone_loss import loss_of
 from caged.runs.artefact import load_artefact
 from caged.runs.folder import RunFolder
 from caged.runs.loading import Loaded
@@ -22,7 +25,7 @@ from caged.runs.spec import ExperimentSpec
 from caged.training.checkpoint import load_tensors, save_tensors
 
 FILE = "init.safetensors"
-BACKBONE = "lightgcn"
+BACKBONES = ("lightgcn", "softmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +78,14 @@ def _check_has_first_stage(method: str) -> None:
 
 def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
     folder, run, trained = given.path, given.run, given.spec
-    if trained.method != BACKBONE:
-        raise RunError(f"--init {folder} is a run of '{trained.method}'; give a run of {BACKBONE}")
+    if trained.method not in BACKBONES:
+        raise RunError(f"--init {folder} is a run of '{trained.method}'; give a run of {' or '.join(BACKBONES)}")
+    losses = [loss_of(config) for config in (trained.config, spec.config)]
+    if losses[0] != losses[1]:
+        raise RunError(
+            f"--init {folder} was trained with loss {losses[0]}, and this run is to have loss {losses[1]}; give a run "
+            f"with the same loss, or set that of this one"
+        )
     if run.status != "finished":
         raise RunError(
             f"--init {folder} is a run with status '{run.status}'; finish it with caged train --resume {folder}"

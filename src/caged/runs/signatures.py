@@ -50,6 +50,8 @@ def _parameters(config: type[Any]) -> Iterable[Parameter]:
 
 
 def _narrowed(field: Field[Any], hint: Any) -> Any:
-    """Text with choices is one of them."""
+    """Text with choices is one of them; none stays allowed."""
     choices = field.metadata.get("choices")
-    return Literal[choices] if choices else hint
+    if not choices:
+        return hint
+    return Literal[(*choices, None)] if field.default is None else Literal[choices]

@@ -14,11 +14,10 @@ from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
 from caged.graph import Batch, BipartiteGraph, Engine, Tables
 from caged.models.contract import EpochContext
-from caged.models.galore import method as galore
 from caged.models.galore.graph import AugmentedGraph
-from caged.models.galore.method import GALORE, GALOREConfig, mixed_bpr_with_l2, official_l2, pooling
+from caged.models.galore.method import GALORE, GALOREConfig, official_l2, pooling
 from caged.models.lightgcn import LightGCN, LightGCNConfig
-from caged.models.losses import bpr_with_l2
+from caged.models.losses import bpr_with_l2, scaled_bpr_with_l2
 from caged.runs.spec import resolve
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
@@ -134,7 +133,7 @@ def test_scaling_the_margin_is_mixing_the_negative():
         return both, Tables(*both.split([graph.user_count, graph.item_count]))
 
     (ours, final), (reference, expected) = tables(), tables()
-    found = mixed_bpr_with_l2(final, final, batch, mix, 0.0).total
+    found = scaled_bpr_with_l2(final, final, batch, 1 - mix, 0.0).total
     wanted = explicit_loss(expected, batch, mix)
     torch.testing.assert_close(found, wanted)
     found.backward()
@@ -146,22 +145,24 @@ def test_the_l2_term_is_lightgcns():
     graph = BipartiteGraph.from_interactions(skewed())
     method, batch = finetuning(graph), padded(some_batch(graph))
     vectors, layer0 = method.encoder(), method.encoder.layer0
-    mix = torch.full((len(batch.users),), 0.3)
-    mixed, plain = mixed_bpr_with_l2(vectors, layer0, batch, mix, 0.7), bpr_with_l2(vectors, layer0, batch, 0.7)
+    scale = torch.full((len(batch.users),), 0.7)
+    mixed, plain = scaled_bpr_with_l2(vectors, layer0, batch, scale, 0.7), bpr_with_l2(vectors, layer0, batch, 0.7)
     assert torch.equal(mixed.parts["l2"], plain.parts["l2"])
     torch.testing.assert_close(mixed.total, mixed.parts["bpr"] + 0.7 * mixed.parts["l2"])
 
 
 @pytest.mark.parametrize("bound", [0.0, 0.25, 0.5])
-def test_mixed_negatives_lie_between_negative_and_positive_at_most_halfway(monkeypatch, bound):
+def test_mixed_negatives_lie_between_negative_and_positive_at_most_halfway(bound):
     graph = BipartiteGraph.from_interactions(skewed())
     method, drawn = finetuning(graph, mixup_bound=bound), []
 
-    def watched(final, layer0, batch, mix, l2):
-        drawn.append(mix)
-        return mixed_bpr_with_l2(final, layer0, batch, mix, l2)
+    plain = method.ranking
 
-    monkeypatch.setattr(galore, "mixed_bpr_with_l2", watched)
+    def watched(final, layer0, batch, l2, scale):
+        drawn.append(1 - scale)
+        return plain(final, layer0, batch, l2, scale)
+
+    method.ranking = watched
     for _ in range(2):
         method.loss(some_batch(graph, size=2000))
     assert all(mix.shape == (2000,) for mix in drawn)  # one scalar per triple

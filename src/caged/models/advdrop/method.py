@@ -69,7 +69,7 @@ from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weigh
 from caged.models.advdrop.adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
 from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import BackboneConfig, layer_weights
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
@@ -77,7 +77,7 @@ _CODE = "AdvDrop code"
 
 
 @dataclass(frozen=True)
-class AdvDropConfig(LightGCNConfig):
+class AdvDropConfig(BackboneConfig):
     inv_tau: float = option(
         1.0, "weight of L_inv in (6)", source="AdvDrop code, parser", minimum=0, search=(0.01, 0.1, 0.5, 1.0)
     )

@@ -58,10 +58,9 @@ from caged.graph.edge_products import (
     make_edge_products,
 )
 from caged.models.apda.rows import source_rows
-from caged.models.contract import DotScorer, Losses, Scorer
-from caged.models.encoder import EncoderMethod
+from caged.models.backbone_loss import BackboneMethod, backbone_loss
+from caged.models.contract import Losses, Scorer
 from caged.models.lightgcn import LightGCNConfig, backbone
-from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
 _CODE = "APDA code"
@@ -150,13 +149,14 @@ def keep(shape: tuple[int, ...], rate: float, generator: torch.Generator) -> Ten
 # ---------------------------------------------------------------- the method
 
 
-class APDA(EncoderMethod[APDAConfig]):
+class APDA(BackboneMethod[APDAConfig]):
     factors: EdgeValues  # A~, or ones
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
         config = self.config
         self._check_memory(graph)
         self.encoder = backbone(config, graph, generators)
+        self.ranking = backbone_loss(config.softmax, graph)
         scaling = self.encoder.weights.to_user  # symmetric: one vector for both directions
         scaling = torch.ones_like(scaling) if config.without == "weight_scaling" else scaling
         self.factors = EdgeValues(scaling, scaling)
@@ -170,11 +170,11 @@ class APDA(EncoderMethod[APDAConfig]):
         self._dropout = generators["dropout"]
 
     def loss(self, batch: Batch) -> Losses:
-        return bpr_with_l2(self.propagated(training=True), self.encoder.layer0, batch, self.config.l2)
+        return self.ranking(self.propagated(training=True), self.encoder.layer0, batch, self.config.l2)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():
-            return DotScorer(self.propagated(training=False))
+            return self.scorer_of(self.propagated(training=False))
 
     def propagated(self, *, training: bool) -> Tables:
         """E of users and items."""

@@ -62,14 +62,14 @@ from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError, TrainingError
-from caged.graph import PRECISIONS, Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, uniform_layers
+from caged.graph import PRECISIONS, BipartiteGraph, EdgeWeights, Tables, degree_weights, uniform_layers
+from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
 from caged.models.caged.diagnostics import Phases, describe
 from caged.models.caged.estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
 from caged.models.caged.passes import Course, Passes, make_passes
 from caged.models.caged.sides import Side, rows_of, sides_of
-from caged.models.contract import EpochContext, LearnedWeights, Losses, Stage, State
-from caged.models.encoder import EncoderMethod, LightGCNEncoder
-from caged.models.losses import bpr_with_l2
+from caged.models.contract import EpochContext, LearnedWeights, Stage, State
+from caged.models.encoder import LightGCNEncoder
 from caged.seeding import Generators
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ _CODE = "released code"
 
 
 @dataclass(frozen=True)
-class CAGEDConfig:
+class CAGEDConfig(LossOptions):
     embedding_size: int = option(64, "width K of the tables", source="LightGCN paper, section 4.1.2", minimum=1)
     layers: int = option(3, "propagation layers L", source="CAGED paper, section 4.3.3", minimum=0)
     l2: float = option(1e-4, "weight of the L2 term of the ranking loss", source="LightGCN paper", minimum=0)
@@ -170,6 +170,7 @@ class CAGEDConfig:
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.likelihood == "uniform" and self.weight_form != "normalised":
             raise ConfigError(
                 f"method.likelihood is 'uniform', but method.weight_form is '{self.weight_form}'; p(x|u) = 1/d_u is "
@@ -220,7 +221,7 @@ def blended(weights: Tensor, new: Tensor, eps: float) -> Tensor:
 # ---------------------------------------------------------------- the method
 
 
-class CAGED(EncoderMethod[CAGEDConfig]):
+class CAGED(BackboneMethod[CAGEDConfig]):
     estimator: Estimator
     passes: Passes
 
@@ -235,6 +236,7 @@ class CAGED(EncoderMethod[CAGEDConfig]):
         self._shuffle = generators["estimator_shuffle"]
         self.graph = graph
         self.encoder = self._new_encoder(degree_weights(graph))
+        self.ranking = backbone_loss(config.softmax, graph)
         self._both = sides_of(graph, self.weights)
         self.sides = self._both if config.directions == "both" else self._both[:1]
         self._scale = code_scale(graph)
@@ -262,10 +264,8 @@ class CAGED(EncoderMethod[CAGEDConfig]):
     def learned_weights(self) -> LearnedWeights:
         return LearnedWeights(self.weights, self.updates)
 
-    def loss(self, batch: Batch) -> Losses:
-        return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
-
     def begin_epoch(self, ctx: EpochContext) -> None:
+        super().begin_epoch(ctx)
         self.estimator.check_precision()
         if self.config.without == "two_stage" and ctx.stage == TRAIN and ctx.epoch == 1:
             self._pretrain_estimator(ctx)

@@ -15,9 +15,10 @@ negatives are mixed with positives.
     e_j'  = (1 - v) e_j + v e_i,   v ~ U(0, `mixup_bound`) for each triple                 (6)
     loss  = mean softplus(e_u.e_j' - e_u.e_i) + l2 * L2                                    (7)
 
-Since e_u.(e_i - e_j') = (1 - v) e_u.(e_i - e_j), mixing (6) scales the margin, and is computed so. Head items are the
-most popular fifth of the items with training interactions, tail items all others; g_min and g_max are over the users,
-or items, with interactions. Recommending uses the graph of LightGCN, the tuned E^(0) and the pooling of (5).
+Since e_u.(e_i - e_j') = (1 - v) e_u.(e_i - e_j), mixing (6) scales the margin, and is computed so; with `loss=softmax`
+the same holds for the unit vectors, of which every candidate is mixed with the positive. Head items are the most
+popular fifth of the items with training interactions, tail items all others; g_min and g_max are over the users, or
+items, with interactions. Recommending uses the graph of LightGCN, the tuned E^(0) and the pooling of (5).
 
 | symbol | here |
 |---|---|
@@ -25,7 +26,7 @@ or items, with interactions. Recommending uses the graph of LightGCN, the tuned 
 | k_u, k_i | `graph.keep_factors` |
 | C, sorted | `graph.candidate_heads` |
 | A', W | `graph.AugmentedGraph`: `weights` on the fixed pattern, `added` item-item edges |
-| v | `mix` of `mixed_bpr_with_l2` |
+| v | `mix`: scores of a triple are multiplied by 1 - v |
 | reg | `l2` |
 
 Deviations. The paper drops edges of the head; the code draws with replacement, so that repeated edges count more and
@@ -53,11 +54,11 @@ from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables, degree_weights
 from caged.graph.item_edges import propagate_with_items
+from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import EpochContext, Losses, Stage, State
-from caged.models.encoder import EncoderMethod, LightGCNEncoder
+from caged.models.encoder import LightGCNEncoder
 from caged.models.galore.graph import DRAWS, AugmentedGraph
 from caged.models.lightgcn import LightGCNConfig, layer_weights
-from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
 PRETRAIN, FINETUNE = "pretrain", "finetune"
@@ -122,6 +123,7 @@ class GALOREConfig(LightGCNConfig):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.layers == 0 and not self.pool_layer0:
             raise ConfigError(
                 "method.layers is 0, and method.pool_layer0=false pools the layers from 1 on; use at least one layer, "
@@ -136,18 +138,6 @@ def pooling(config: GALOREConfig, stage: str) -> tuple[float, ...]:
     return (0.0, *layer_weights(config.layers - 1, config.layer_scale))
 
 
-def mixed_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, mix: Tensor, l2: float) -> Losses:
-    """(7) with mixed negatives (6) and LightGCN's L2 term; `mix` is v, (B,).
-
-    The margin is scaled by scaling the user's row: (1 - v) e_u.(e_i - e_j). So each triple brings its own user row, and
-    the loss is that of LightGCN.
-    """
-    own_rows = torch.arange(len(batch.users), device=batch.users.device)
-    scaled = (1 - mix).unsqueeze(1) * final.users.index_select(0, batch.users)
-    start = layer0.users.index_select(0, batch.users)
-    return bpr_with_l2(Tables(scaled, final.items), Tables(start, layer0.items), batch._replace(users=own_rows), l2)
-
-
 def official_l2(final: Tables, batch: Batch) -> Tensor:
     """|U|_F + |I|_F of the propagated rows of users and positives, with multiplicity, padding left out."""
     real = (batch.weight > 0).unsqueeze(1)
@@ -156,7 +146,7 @@ def official_l2(final: Tables, batch: Batch) -> Tensor:
     return norms
 
 
-class GALORE(EncoderMethod[GALOREConfig]):
+class GALORE(BackboneMethod[GALOREConfig]):
     stage: str
     _given: Tables | None = None
     _augmented: AugmentedGraph | None = None
@@ -182,6 +172,7 @@ class GALORE(EncoderMethod[GALOREConfig]):
             layer_weights=pooling(self.config, PRETRAIN),
             generators=generators,
         )
+        self.ranking = backbone_loss(self.config.softmax, graph)
         if self._given is not None:
             with torch.no_grad():
                 for table, given in zip(self.encoder.layer0, self._given, strict=True):
@@ -205,20 +196,21 @@ class GALORE(EncoderMethod[GALOREConfig]):
         return self._augmented
 
     def begin_epoch(self, ctx: EpochContext) -> None:
+        super().begin_epoch(ctx)
         self._enter(ctx.stage)
         if self.stage == FINETUNE:
             ctx.log.update(self.augmented.rebuild(self.encoder.items.detach()))
 
     def loss(self, batch: Batch) -> Losses:
         if self.stage == PRETRAIN:
-            return bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
+            return super().loss(batch)
         final = self._propagated(batch)
         mix = self.config.mixup_bound * torch.rand(len(batch.users), generator=self._mixup, device=batch.weight.device)
-        losses = mixed_bpr_with_l2(final, self.encoder.layer0, batch, mix, self.config.l2)
+        losses = self.ranking(final, self.encoder.layer0, batch, self.config.l2, scale=1 - mix)
         if self.config.l2_form == "common":
             return losses
-        ranking, penalty = losses.parts["bpr"], official_l2(final, batch)
-        return Losses(ranking + self.config.l2 * penalty, {"bpr": ranking, "l2": penalty})
+        ranking, penalty = losses.parts[self.config.loss], official_l2(final, batch)
+        return Losses(ranking + self.config.l2 * penalty, {self.config.loss: ranking, "l2": penalty})
 
     def capture_key(self) -> Hashable:
         return self.stage
