@@ -19,12 +19,14 @@ from caged._version import __version__
 from caged.models.registry import METHODS
 
 _HOMES = {
+    "Adjusted": "caged.products.adjust",
     "Audit": "caged.products.audit",
     "CagedError": "caged.errors",
     "IdMap": "caged.data",
     "Interactions": "caged.data",
     "Recommender": "caged.runs.recommender",
     "Split": "caged.data",
+    "adjust": "caged.products.adjust",
     "audit": "caged.products.audit",
     "compare": "caged.products.compare",
     "dataset": "caged.data.source",

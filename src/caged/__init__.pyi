@@ -8,6 +8,8 @@ from caged.data.source import dataset as dataset
 from caged.data.splits.kinds import Split as Split
 from caged.data.splits.making import split as split
 from caged.errors import CagedError as CagedError
+from caged.products.adjust.view import Adjusted as Adjusted
+from caged.products.adjust.view import adjust as adjust
 from caged.products.audit.view import Audit as Audit
 from caged.products.audit.view import audit as audit
 from caged.products.compare.comparison import compare as compare

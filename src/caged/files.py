@@ -136,7 +136,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         yield temporary
-        for file in temporary.iterdir():
+        for file in (path for path in temporary.rglob("*") if path.is_file()):
             with file.open("rb") as handle:
                 os.fsync(handle.fileno())
         if target.exists():  # empty; not every system renames onto an empty folder

@@ -73,7 +73,7 @@ def test_pooled_intervals_are_those_of_common_draws(runs: Path) -> None:
         folder = RunFolder.read(runs / name)
         spec, data = folder.spec, folder.load_data("")
         method = load_artefact(runs / name, torch.device("cpu")).method
-        report = evaluate_part(method, data.split, data.split.test, spec, torch.device("cpu")).report
+        report = evaluate_part(method.scorer(), data.split, data.split.test, spec, torch.device("cpu")).report
         hits[name], relevant = report.sums["hits@20/niche"], report.sums["relevant/niche"]
     rng = np.random.default_rng(0)
     replicates = []

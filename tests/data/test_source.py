@@ -44,6 +44,30 @@ def test_the_parts_of_a_folder_share_the_catalogue_of_all(tmp_path: Path) -> Non
     assert source.parts["train"].user_degrees.tolist() == [2, 1, 0]  # user 4 occurs in test only
 
 
+def test_a_folder_may_say_what_was_shown_and_not_liked(tmp_path: Path) -> None:
+    folder = text_split(tmp_path / "set")
+    (folder / "test_negative.txt").write_text("0 7\n2 5 9\n")
+    for catalogue in ("occurring", "max_id"):
+        source = load(folder, catalogue=catalogue)  # type: ignore[arg-type]
+        assert source.parts is not None
+        assert list(source.parts) == ["train", "test", "test_negative"]
+        assert source.parts["test_negative"].to_arrow().to_pydict() == {"user_id": [0, 2, 2], "item_id": [7, 5, 9]}
+        assert source.parts["train"].item_ids == source.parts["test_negative"].item_ids
+        assert list(source.positives) == ["train", "test"]
+
+
+def test_beside_what_was_not_liked_the_source_of_test_pairs_is_kept_and_no_rating_is_too_low(tmp_path: Path) -> None:
+    columns = {"user_id": [1, 2], "item_id": [5, 6], "rating": [5, 4]}
+    pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+    pq.write_table(pa.table({**columns, "item_id": [6, 5], "source": ["shop", "chance"]}), tmp_path / "test.parquet")
+    (tmp_path / "test_negative.csv").write_text("user_id,item_id,rating,source\n1,7,2,chance\n3,5,1,chance\n")
+    parts = load(tmp_path, min_rating=4).parts
+    assert parts is not None
+    assert parts["test"].columns["source"].tolist() == ["shop", "chance"]
+    assert parts["test_negative"].columns["source"].tolist() == ["chance", "chance"]
+    assert not parts["train"].columns
+
+
 def test_max_id_counts_gaps_and_users_without_items(tmp_path: Path) -> None:
     source = load(text_split(tmp_path / "set", train="0 5 2\n1 3\n8\n"), catalogue="max_id")
     assert source.parts is not None

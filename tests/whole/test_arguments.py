@@ -63,6 +63,7 @@ class World:
         self.split = caged.split(self.log)
         self.model = caged.LightGCN(**TINY).fit(self.split.train, valid=self.split.valid)
         self.lists = self.model.recommend(k=3)
+        self.candidates = self.model.recommend(k=20)
         self.saved = self.model.save(folder / "saved")
 
 
@@ -92,6 +93,23 @@ CALLS: dict[str, Callable[[World, Any], Any]] = {
     "recommend(titles)": lambda world, value: world.model.recommend("u01", k=2, titles=value),
     "similar_items(item_ids)": lambda world, value: world.model.similar_items(value, k=2),
     "similar_items(k)": lambda world, value: world.model.similar_items("i01", k=value),
+    "adjusted(keep)": lambda world, value: world.model.adjusted(value, k=3),
+    "adjusted(strength)": lambda world, value: world.model.adjusted(strength=value),
+    "adjusted(form)": lambda world, value: world.model.adjusted(strength=0.5, form=value),
+    "adjusted(k)": lambda world, value: world.model.adjusted(k=value),
+    "adjust(recs)": lambda world, value: caged.adjust(value, world.split.train, strength=0.5, k=1),
+    "adjust(train)": lambda world, value: caged.adjust(world.candidates, value, strength=0.5, k=1),
+    "adjust(valid)": lambda world, value: caged.adjust(world.candidates, world.split.train, valid=value, k=1),
+    "adjust(test)": lambda world, value: caged.adjust(world.candidates, world.split.train, test=value, strength=0, k=1),
+    "adjust(keep)": lambda world, value: caged.adjust(
+        world.candidates, world.split.train, valid=world.split.valid, keep=value, k=1
+    ),
+    "adjust(strength)": lambda world, value: caged.adjust(world.candidates, world.split.train, strength=value, k=1),
+    "adjust(form)": lambda world, value: caged.adjust(
+        world.candidates, world.split.train, strength=0.5, form=value, k=1
+    ),
+    "adjust(k)": lambda world, value: caged.adjust(world.candidates, world.split.train, strength=0.5, k=value),
+    "adjust(ids)": lambda world, value: caged.adjust(world.candidates, world.split.train, strength=0.5, k=1, ids=value),
     "save(folder)": lambda world, value: world.model.save(value),
     "load(folder)": lambda _, value: caged.load(value),
     "load(device)": lambda world, value: caged.load(world.saved, device=value),

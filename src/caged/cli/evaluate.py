@@ -49,7 +49,8 @@ def evaluate(
     folder = RunFolder.read(run)
     spec, data = folder.spec, folder.load_data("the run; restore it to evaluate the run again")
     named = {**data.split.parts, **data.extra_tests}
-    del named["train"]
+    for never_evaluated in ("train", "test_negative"):
+        named.pop(never_evaluated, None)
     if part == "valid" and part not in named:
         raise ConfigError(f"protocol '{spec.protocol}' has no validation part; use --part test")
     if part == "valid" and not is_validated(spec):
@@ -66,7 +67,7 @@ def evaluate(
     if k is not None:
         spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), "k": k}, "eval"))
     where = resolve_device(device)
-    model = load_artefact(run, where).method
+    model = load_artefact(run, where).scorer()
     evaluation = evaluate_part(model, data.split, named[part], spec, where)
     report = evaluation.report
 

@@ -42,6 +42,10 @@ COMMANDS = {
         "caged.cli.audit:audit",
         "See the popularity bias of any recommender: from its lists and the log it learned from.",
     ),
+    "adjust": Command(
+        "caged.cli.adjust:adjust",
+        "Take popularity out of a recommender after training, and see the price.",
+    ),
     "compare": Command(
         "caged.cli.compare:compare_command",
         "Compare runs and audits of the same test part: differences, intervals, tests.",

@@ -6,15 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
+from caged.cli.table_file import check_table_file, write_table
 from caged.data import IdMap
 from caged.errors import ConfigError, unknown
-from caged.files import replacing
 from caged.page.numbers import number
 from caged.runs.folder import RunFolder
 from caged.runs.recommender import load
@@ -59,8 +56,8 @@ def recommend(
         raise ConfigError("say who gets recommendations: exactly one of --users, --users-file and --all-users")
     if unknown_users not in UNKNOWN:
         raise ConfigError(unknown("value for --unknown", unknown_users, UNKNOWN))
-    if out is not None and out.suffix not in (".parquet", ".csv"):
-        raise ConfigError(f"output file {out} must end in .parquet or .csv")
+    if out is not None:
+        check_table_file(out)
     model = load(run, device=device)
     wanted = None if all_users else _wanted(users, users_file)
     if users is not None:
@@ -77,7 +74,7 @@ def recommend(
     if wanted is not None and unknown_users == "skip":
         _say_left_out(wanted, model.artefact.train.user_ids)
     if out is not None:
-        _write(table, out)
+        write_table(table, out)
         say(f"{len(table):,} rows written to {out}")
     elif as_json:
         print_json(table.to_pylist())
@@ -134,11 +131,3 @@ def _refuse_split_names(users: str, known: IdMap) -> None:
 def _say_left_out(wanted: list[str], known: IdMap) -> None:
     if left_out := int((known.rows(list(set(wanted))) < 0).sum()):
         say(f"note: {left_out:,} of the users asked for are unknown and left out")
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as handle:
-        if path.suffix == ".parquet":
-            pq.write_table(table, handle, compression="zstd")
-        else:
-            pa_csv.write_csv(table, handle)

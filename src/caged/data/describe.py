@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from caged.data.interactions import Interactions
+from caged.data.parts import NOT_LIKED
 from caged.data.popularity import gini, top_share
+from caged.data.shown import ShownAtRandom, popularity_contrast
 from caged.data.source import Source, unlike_published
 
 
@@ -16,11 +18,12 @@ def describe(source: Source, *, filtered: bool = False) -> dict[str, Any]:
 
     Shares and Gini indices of item popularity are taken over all items that occur anywhere in the source. `published`
     says whether all pairs are the published ones; it is None for data that is not in the table of datasets, and where
-    `filtered` says that a part of the pairs was left out on purpose.
+    `filtered` says that a part of the pairs was left out on purpose. What was shown and not liked is a part, but no
+    interaction.
     """
     contents = source.contents
     train = contents.get("train", next(iter(contents.values())))
-    pairs = sum(len(part) for part in contents.values())
+    pairs = sum(len(part) for part in source.positives.values())
     return {
         "name": source.name,
         "path": str(source.path),
@@ -36,8 +39,18 @@ def describe(source: Source, *, filtered: bool = False) -> dict[str, Any]:
             name: {**describe_part(part, train), "dropped": source.dropped.get(name, 0)}
             for name, part in contents.items()
         },
+        **_popularity_contrast(source),
         "notes": list(source.notes),
     }
+
+
+def _popularity_contrast(source: Source) -> dict[str, Any]:
+    """Where chance showed items: how unequal popularity is in train, and what it is worth there."""
+    parts = source.parts or {}
+    if NOT_LIKED not in parts:
+        return {}
+    shown = ShownAtRandom.of(parts["test"], parts[NOT_LIKED])
+    return {"popularity_contrast": popularity_contrast(parts["train"].item_groups, shown).to_json()}
 
 
 def describe_part(part: Interactions, train: Interactions) -> dict[str, Any]:

@@ -12,22 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from caged.data.ids import IdMap
+from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folder_of
 from caged.data.known.layouts import find_file, suffix_decides
 from caged.data.matching import check_kinds, check_overlap
+from caged.data.parts import NOT_LIKED, PARTS
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, IdsAs, ids_of
 from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
 from caged.data.readers.text import parse_lightgcn, read_lightgcn
+from caged.data.shown import SOURCE
 from caged.errors import DataError, unknown
 
 Catalogue = Literal["occurring", "max_id"]
 
 _log = logging.getLogger(__name__)
 
-PARTS = ("train", "valid", "test")
 MOST_ROWS = 10**8  # of a catalogue 0..largest id: beyond it one stray id would fill the memory
 
 ITEM_TABLE = "items.parquet"
@@ -35,7 +36,8 @@ ITEM_TABLE = "items.parquet"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Either one `log`, or the `parts` of a given split (train, test and perhaps valid) with shared id maps.
+    """Either one `log`, or the `parts` of a given split with shared id maps: train, test and perhaps valid, and perhaps
+    test_negative, what was shown at random and not liked.
 
     Some datasets have further tests beside `test`; they share the id maps too. `dropped` counts, per part, the pairs
     that were taken out because train holds them as well. `notes` are sentences for whoever uses the data.
@@ -56,6 +58,11 @@ class Source:
         """Everything that is there by name: `log`, or the parts and then the further tests."""
         return {"log": self.log} if self.log is not None else {**(self.parts or {}), **self.extra_tests}
 
+    @property
+    def positives(self) -> dict[str, Interactions]:
+        """The same without what was shown and not liked: nobody chose these pairs."""
+        return {name: part for name, part in self.contents.items() if name != NOT_LIKED}
+
 
 def load(
     source: str | Path,
@@ -65,7 +72,7 @@ def load(
     catalogue: Catalogue = "occurring",
 ) -> Source:
     """Read a known dataset (a name), a log (a file, or a folder that `caged data import` wrote), or a folder with train
-    and test files (and perhaps valid).
+    and test files (and perhaps valid and test_negative).
 
     The catalogue are the users and items that occur in any part, and the items of `items.parquet` where a folder with
     parts has one. `catalogue="max_id"`, for LightGCN text only, makes
@@ -87,12 +94,10 @@ def load(
     if catalogue == "max_id":
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
-        # Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
-        for_test = replace(columns, keep_if_there=True) if columns.keep else columns
         contents = _read_occurring(
             files,
-            lambda file: read_part(
-                file, columns=for_test if file == files.get("test") else columns, min_rating=min_rating
+            lambda part, file: read_part(
+                file, columns=_columns_of(part, file, columns, files), min_rating=_min_rating_of(part, min_rating)
             ),
             listed=listed,
         )
@@ -123,9 +128,12 @@ def load_dataset(
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
         merged = layout.columns_with(columns)
-        contents = _read_occurring(files, lambda file: layout.read(file, merged, min_rating))
+        read_as = None if dataset.liked_from is not None else min_rating  # what is not liked is needed too
+        contents = _read_occurring(files, lambda _, file: layout.read(file, merged, read_as))
     validate_log(next(iter(contents.values())), str(folder))
     dropped = _drop_overlap(contents) if dataset.drops_overlap else {}
+    if dataset.liked_from is not None:
+        contents = _liked_and_not(contents, dataset.liked_from if min_rating is None else min_rating, str(folder))
     notes = (*_notes(dataset, dropped), *layout.remark(files, min_rating), *_notes_of_parts(contents))
     if min_rating is None and columns.ids == "auto":  # text ids stand in another order, so checksums differ
         notes = (*notes, *_unlike_published(dataset, contents))
@@ -142,7 +150,8 @@ def load_dataset(
 
 
 def dataset(name: str, *, columns: Columns = DEFAULT_COLUMNS, min_rating: float | None = None) -> Interactions:
-    """All interactions of a known dataset as one log; parts of a given split are put together.
+    """All interactions of a known dataset as one log; parts of a given split are put together, but for what was shown
+    at random and not liked.
 
     `caged.data.load` keeps the parts apart, `caged data list` shows the names.
     """
@@ -152,7 +161,7 @@ def dataset(name: str, *, columns: Columns = DEFAULT_COLUMNS, min_rating: float 
         _log.warning(note)
     if source.log is not None:
         return source.log
-    return Interactions.joined(list(source.contents.values()))
+    return Interactions.joined(list(source.positives.values()))
 
 
 def item_titles(name: str) -> pa.Table:
@@ -182,6 +191,43 @@ def _drop_overlap(contents: dict[str, Interactions]) -> dict[str, int]:
     kept = ~np.isin(test.keys, train.keys, assume_unique=True)
     contents["test"] = test.select(kept)
     return {"test": int(np.count_nonzero(~kept))}
+
+
+def _liked_and_not(contents: Mapping[str, Interactions], least: float, where: str) -> dict[str, Interactions]:
+    """Of rated parts: only what is rated `least` or more was liked; of test, the rest was shown and not liked.
+
+    Users and items keep their rows, so that what nobody liked stays in the catalogue.
+    """
+    liked = {name: _rated(part, where) >= least for name, part in contents.items()}
+    for name in contents:
+        if not liked[name].any():
+            raise DataError(f"no {name} pair of {where} is rated {least:g} or more; lower --min-rating")
+    parts = {name: part.select(liked[name]) for name, part in contents.items()}
+    not_liked = contents["test"].select(~liked["test"])
+    return {**parts, NOT_LIKED: not_liked} if len(not_liked) else parts
+
+
+def _rated(part: Interactions, where: str) -> Array:
+    if part.rating is None:
+        raise DataError(f"{where} has no ratings, which say what was liked; restore its files")
+    return part.rating
+
+
+def _columns_of(part: str, file: Path, columns: Columns, files: Mapping[str, Path]) -> Columns:
+    """Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
+
+    Beside what was shown at random and not liked, they also say which of the test pairs were shown at random.
+    """
+    if part not in ("test", NOT_LIKED):
+        return columns
+    marked = NOT_LIKED in files and reader_for(file) is not read_lightgcn
+    keep = tuple(dict.fromkeys((*columns.keep, *([SOURCE] if marked else []))))
+    return replace(columns, keep=keep, keep_if_there=True) if keep else columns
+
+
+def _min_rating_of(part: str, min_rating: float | None) -> float | None:
+    """What was not liked may be rated as low as it is."""
+    return None if part == NOT_LIKED else min_rating
 
 
 def _notes(dataset: Dataset, dropped: Mapping[str, int]) -> tuple[str, ...]:
@@ -230,16 +276,16 @@ def _part_files(folder: Path) -> dict[str, Path]:
         present = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise DataError(
             f"{folder} has no {' and no '.join(missing)} file, found: {present}; "
-            f"a folder needs train and test (and may have valid) as .txt, .csv, .tsv or .parquet, "
+            f"a folder needs train and test (and may have valid and test_negative) as .txt, .csv, .tsv or .parquet, "
             f"a single log is given as a file"
         )
     return files
 
 
 def _read_occurring(
-    files: Mapping[str, Path], read: Callable[[Path], Interactions], *, listed: IdMap | None = None
+    files: Mapping[str, Path], read: Callable[[str, Path], Interactions], *, listed: IdMap | None = None
 ) -> dict[str, Interactions]:
-    parts = {part: read(path) for part, path in files.items()}
+    parts = {part: read(part, path) for part, path in files.items()}
     if "train" in parts:
         check_kinds(parts["train"], parts, listed)
     user_ids = IdMap.union(part.user_ids for part in parts.values())

@@ -76,7 +76,7 @@ class Ranker:
         self.k = k
         self.device = torch.device(device)
         _check_users(self.users, seen)
-        self._mask = None if seen is None else _Mask(seen, self.device)
+        self._mask = None if seen is None else SeenMask(seen, self.device)
         self._item_count = None if seen is None else seen.item_count
         self._block = block
 
@@ -117,7 +117,7 @@ class Ranker:
         return scores.clone(memory_format=torch.contiguous_format) if scores._is_view() else scores.contiguous()
 
 
-class _Mask:
+class SeenMask:
     """What was seen as CSR, items on the device; offsets also on the host, to know sizes without waiting."""
 
     def __init__(self, seen: Seen, device: torch.device) -> None:

@@ -21,8 +21,10 @@ from caged.config import build, to_dict
 from caged.data import IdMap, Interactions
 from caged.data.seen import Seen
 from caged.errors import RunError
+from caged.evaluation.adjust import Adjustment
+from caged.evaluation.adjust.of_scores import adjusted
 from caged.graph import BipartiteGraph
-from caged.models import Method, State, registered
+from caged.models import Method, Scorer, State, registered
 from caged.seeding import Generators
 from caged.training import Checkpoint, TrainConfig, load_checkpoint, save_checkpoint
 from caged.training.checkpoint import StoredCheckpoint, fitting, load_tensors, save_tensors
@@ -47,11 +49,17 @@ class Artefact:
     valid: Interactions | None
     device: torch.device
     trained_with: TrainedWith | None = None  # as `Recommender.save` keeps it; a run has it in run.json
+    adjustment: Adjustment | None = None  # what was taken out of the scores after training
 
     @property
     def seen(self) -> Seen:
         """What is not recommended again."""
         return Seen(self.train, self.valid)
+
+    def scorer(self) -> Scorer:
+        """The model as it recommends."""
+        scorer = self.method.scorer()
+        return scorer if self.adjustment is None else adjusted(scorer, self.train, self.adjustment)
 
 
 def save_model(
@@ -62,6 +70,7 @@ def save_model(
     *,
     training_data: str,
     trained_with: TrainedWith | None = None,
+    adjustment: Adjustment | None = None,
 ) -> None:
     """Store the trained method; the training states before it are dropped.
 
@@ -76,6 +85,7 @@ def save_model(
         "progress": progress,
         "training_data": training_data,
         **({"seed": trained_with.seed, "train": to_dict(trained_with.train)} if trained_with else {}),
+        **({} if adjustment is None else {"adjustment": vars(adjustment)}),
     }
     save_checkpoint(folder, "model", Checkpoint(dict(state.tensors), meta))
 
@@ -114,7 +124,9 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
     load_serving(method, stored)
-    return Artefact(known.name, method, train, valid, device, _trained_with(stored.meta))
+    stated = stored.meta.get("adjustment")
+    adjustment = None if stated is None else Adjustment(**stated)
+    return Artefact(known.name, method, train, valid, device, _trained_with(stored.meta), adjustment)
 
 
 def load_serving(method: Method[Any], stored: StoredCheckpoint) -> None:

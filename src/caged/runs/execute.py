@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,7 +17,7 @@ from caged.errors import RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.graph import check_engine
-from caged.models import MayBeNeutral, Method, registered
+from caged.models import MayBeNeutral, Scorer, registered
 from caged.runs.environment import hardware, resolve_device, set_threads
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
@@ -163,21 +162,21 @@ def _execute(
         method = train(folder, data.split, device, observers, stop_requested)
         if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved
             raise Interrupted
-        result = _tested(folder, data, method, device)
+        result = tested(folder, data, method.scorer(), device)
         if stop_requested():
             raise Interrupted
-        _write(result)
+        write_tested(result)
     return result
 
 
-def _tested(folder: RunFolder, data: Loaded, method: Method[Any], device: torch.device) -> RunResult:
+def tested(folder: RunFolder, data: Loaded, scorer: Scorer, device: torch.device) -> RunResult:
     """The one reading of the test part, and of the further tests that come with the dataset."""
     begun = time.perf_counter()
     if data.split.test is None:
         raise RunError("this split has no test part; give one, or use a log that can be split")
-    evaluation = evaluate_part(method, data.split, data.split.test, folder.spec, device)
+    evaluation = evaluate_part(scorer, data.split, data.split.test, folder.spec, device)
     further = {
-        name: evaluate_part(method, data.split, relevant, folder.spec, device)
+        name: evaluate_part(scorer, data.split, relevant, folder.spec, device)
         for name, relevant in data.extra_tests.items()
     }
     folder.run.seconds["evaluate"] = time.perf_counter() - begun
@@ -189,12 +188,12 @@ def is_validated(spec: ExperimentSpec) -> bool:
 
 
 def evaluate_part(
-    method: Method[Any], parts: Split, relevant: Interactions, spec: ExperimentSpec, device: torch.device
+    scorer: Scorer, parts: Split, relevant: Interactions, spec: ExperimentSpec, device: torch.device
 ) -> Evaluation:
     """One part, as the protocol of `spec` reports it."""
     seen = parts.seen_before(relevant)
     return evaluate(
-        method.scorer(),
+        scorer,
         train=seen.train,
         valid=seen.valid,
         relevant=relevant,
@@ -205,7 +204,7 @@ def evaluate_part(
     )
 
 
-def _write(result: RunResult) -> None:
+def write_tested(result: RunResult) -> None:
     """What the test part said; further tests of a dataset stand beside it."""
     evaluation = result.evaluation
     report = evaluation.report

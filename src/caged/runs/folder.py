@@ -41,9 +41,9 @@ RUN, METRICS = "run.json", "metrics.json"
 PER_USER, SUMS, RECOMMENDATIONS = "per_user.parquet", "sums.parquet", "recommendations.parquet"
 NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")
 # Left out of run.json where there is nothing to say.
-WHERE_PRESENT = ("save_weights", "no_report", "init", "training", "error", "ended", "checksums")
+WHERE_PRESENT = ("save_weights", "no_report", "init", "adjustment", "training", "error", "ended", "checksums")
 # What a run is, and stays. Not the place of its data: that may move, and the fingerprints tell whether it is the same.
-FIXED = ("spec", "dataset", "hardware", "threads", "save_weights", "init")
+FIXED = ("spec", "dataset", "hardware", "threads", "save_weights", "init", "adjustment")
 
 
 def now() -> str:
@@ -69,10 +69,16 @@ class Run:
     save_weights: bool = False
     no_report: bool = False  # the page was not wanted
     init: dict[str, Any] | None = None
+    adjustment: dict[str, Any] | None = None  # what was taken out after training, and how it was chosen
     training: dict[str, Any] | None = None
     error: str | None = None
     ended: str | None = None
     checksums: dict[str, str] | None = None  # of what stays as it is; None in runs from before there were any
+
+    @property
+    def method_name(self) -> str:
+        """The method, and that popularity was taken out of it where it was."""
+        return str(self.spec["method"]) if self.adjustment is None else f"{self.spec['method']} adjusted"
 
     def to_json(self) -> dict[str, Any]:
         nothing = {key for key in WHERE_PRESENT if getattr(self, key) in (None, False)}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from copy import copy
+from dataclasses import fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -21,6 +22,8 @@ from caged.data import Development, IdMap, Interactions, Split, carve_validation
 from caged.data.matching import check_kinds, check_overlap
 from caged.data.readers.files import DEFAULT_COLUMNS, read_frame_part
 from caged.errors import ConfigError, memory_told
+from caged.evaluation.adjust.choice import KEEP, Adjustment, Form, choose_strength
+from caged.evaluation.adjust.of_scores import adjusted
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.files import make_output_folder
@@ -202,6 +205,42 @@ class Recommender:
         """Of the dataset of the run that this was loaded from."""
         return {} if self._run is None else self._run.titles()
 
+    # ---------------------------------------------------------------- taking popularity out
+
+    def adjusted(
+        self, keep: float = KEEP, *, strength: float | None = None, form: Form = "degree", k: int = USUAL_K
+    ) -> Self:
+        """This model with popularity taken out of its scores: a new one, nothing is trained.
+
+        The strength is the largest that keeps the share `keep` of recall@k on the validation part, or the one given.
+        Forms: `degree` and `norm`, see docs/remedies.md.
+        """
+        fitted = self.artefact
+        if fitted.adjustment is not None:
+            raise ConfigError(f"this model is adjusted already ({fitted.adjustment}); adjust the one it was made from")
+        if strength is None:
+            strength = self._strength_that_keeps(keep, form, k)
+        adjustment = Adjustment(form, strength)
+        adjusted(fitted.method.scorer(), fitted.train, adjustment)  # a form that does not fit is told here
+        model = copy(self)
+        model._artefact = replace(fitted, adjustment=adjustment)
+        return model
+
+    def _strength_that_keeps(self, keep: float, form: Form, k: int) -> float:
+        fitted, scorer = self.artefact, self.artefact.method.scorer()
+        if fitted.valid is None:
+            raise ConfigError(
+                f"this {self.name} model has no validation part to choose the strength on; fit it with valid=..., or "
+                "give strength=..."
+            )
+        key = f"recall@{check_k(k, fitted.train.item_count)}"
+        validate = make_validator(fitted.train, fitted.valid, device=fitted.device, k=k, metrics=(key,))
+
+        def recall_at(strength: float) -> float:
+            return validate(adjusted(scorer, fitted.train, Adjustment(form, strength)))[key]
+
+        return choose_strength(recall_at, keep).strength
+
     # ---------------------------------------------------------------- storing
 
     def save(self, folder: str | Path) -> Path:
@@ -210,7 +249,15 @@ class Recommender:
         target = make_output_folder(place("folder", folder))
         training_data = save_training_data(target, fitted.train, fitted.valid)
         trained_with = TrainedWith(self.seed, self.train_config)
-        save_model(target, self.name, fitted.method, {}, training_data=training_data, trained_with=trained_with)
+        save_model(
+            target,
+            self.name,
+            fitted.method,
+            {},
+            training_data=training_data,
+            trained_with=trained_with,
+            adjustment=fitted.adjustment,
+        )
         return target
 
     @classmethod

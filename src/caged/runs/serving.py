@@ -51,7 +51,7 @@ def recommend(
             f"{len(asked.strangers)} of the users asked for are unknown, e.g. {asked.strangers[0].as_py()!r}; "
             'leave them out, or use unknown="popular" or unknown="skip" (--unknown popular, --unknown skip)'
         )
-    scorer: ScoreFunction = fitted.method.scorer()
+    scorer: ScoreFunction = fitted.scorer()
     if allowed is not None:
         scorer = _only(scorer, torch.from_numpy(~allowed).to(fitted.device))
     lists = top_k(scorer, asked.rows, k, seen=fitted.seen if exclude_seen else None, device=fitted.device)

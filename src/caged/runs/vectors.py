@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from caged.data.ids import Array, IdMap
+from caged.data.vector_files import NamedVectors, vector_table
+from caged.data.vector_files import write_vectors as write_file
 from caged.errors import ConfigError
 from caged.files import new_folder, write_json
 from caged.runs.artefact import Artefact
@@ -37,16 +38,16 @@ class Vectors:
 
     def user_table(self) -> pa.Table:
         """`user_id, vector`."""
-        return pa.table({"user_id": self.user_ids, "vector": _lists(self.users)})
+        return vector_table("user_id", NamedVectors(self.user_ids, self.users))
 
     def item_table(self) -> pa.Table:
         """`item_id, vector`."""
-        return pa.table({"item_id": self.item_ids, "vector": _lists(self.items)})
+        return vector_table("item_id", NamedVectors(self.item_ids, self.items))
 
 
 def vectors_of(name: str, fitted: Artefact) -> Vectors:
     """Those that `recommend` ranks by; an error where the score is no dot product."""
-    tables = fitted.method.scorer().vectors
+    tables = fitted.scorer().vectors
     if tables is None:
         raise ConfigError(
             f"{name} has no vectors: its scores are no dot products of a user's and an item's; use a method with "
@@ -59,15 +60,10 @@ def vectors_of(name: str, fitted: Artefact) -> Vectors:
 def write_vectors(vectors: Vectors, folder: Path, origin: dict[str, Any]) -> None:
     """`users.parquet`, `items.parquet` and `vectors.json` in a new folder, complete or not at all."""
     with new_folder(folder) as temporary:
-        for file, table in ((USERS, vectors.user_table()), (ITEMS, vectors.item_table())):
-            pq.write_table(table, temporary / file, compression="zstd")
+        write_file(temporary / USERS, "user_id", NamedVectors(vectors.user_ids, vectors.users))
+        write_file(temporary / ITEMS, "item_id", NamedVectors(vectors.item_ids, vectors.items))
         counted = {"users": len(vectors.users), "items": len(vectors.items), "width": vectors.width}
         write_json(temporary / MANIFEST, {**origin, **counted, "score": SCORE})
-
-
-def _lists(rows: Array) -> pa.Array:
-    flat = pa.array(np.ascontiguousarray(rows, dtype=np.float32).ravel())
-    return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
 
 
 def _on_host(table: Any) -> Array:

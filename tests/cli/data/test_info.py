@@ -116,9 +116,21 @@ PUBLISHED: dict[str, tuple[int, int, dict[str, int], float | None, list[tuple[st
     "coat": (
         290,
         300,
-        {"train": 6_960, "test": 4_640},
+        {"train": 1_905, "test": 769 + 366, "test_negative": 3_505},
         None,
-        [("train", "per_user", {"min": 24, "median": 24, "max": 24}), ("test", "dropped", 366)],
+        [("train", "users", 290), ("test", "dropped", 366)],
+    ),
+    "kuairand": (
+        19_685,
+        5_169,
+        {"train": 350_660, "valid": 150_738, "test": 127_146, "test_negative": 462_484},
+        0.618,
+        [
+            ("train", "gini", 0.696),
+            ("valid", "gini", 0.699),
+            ("test", "users", 16_087),
+            ("test_negative", "users", 16_078),
+        ],
     ),
     "gowalla": (
         29_858,

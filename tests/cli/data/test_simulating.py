@@ -11,14 +11,14 @@ import pytest
 
 from caged.cli.data.simulating import _parameters
 from caged.config import build
-from caged.data.market import MarketConfig, simulate
+from caged.data.market import WORLDS, MarketConfig, simulate
 from tests.cli.invoke import caged, contents, refused_without_a_trace, train
 
 SMALL = {"user_count": 120, "item_count": 90, "rounds": 12, "test_rounds": 4, "slots": 6, "rank": 8, "shortlist": 20}
 SET_SMALL = [part for name, value in SMALL.items() for part in ("--set", f"{name}={value}")]
 FILES = {
-    *("train.parquet", "test.parquet", "test_oracle.parquet", "items.parquet", "users.parquet", "rounds.parquet"),
-    *("world.npz", "simulation.json"),
+    *("train.parquet", "test.parquet", "test_negative.parquet", "test_oracle.parquet", "items.parquet"),
+    *("users.parquet", "rounds.parquet", "world.npz", "simulation.json"),
 }
 
 
@@ -36,6 +36,7 @@ def test_the_folder_holds_the_market(market: Path) -> None:
     assert pq.read_table(market / "train.parquet").equals(wanted.train)
     assert pq.read_table(market / "test.parquet").equals(wanted.test_natural)
     assert pq.read_table(market / "test_oracle.parquet").equals(wanted.test_oracle)
+    assert pq.read_table(market / "test_negative.parquet").equals(wanted.test_negative)
     assert json.loads((market / "simulation.json").read_text()) == json.loads(json.dumps(wanted.summary()))
 
 
@@ -118,3 +119,14 @@ def test_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("caged.cli.data.simulating.simulate_market", too_much)
     refused_without_a_trace(tmp_path, ["data", "simulate", "-o", "market"], "does not fit into memory", "2,000 users")
     assert contents(tmp_path) == {}
+
+
+def test_a_world_is_a_set_of_parameters_that_can_still_be_changed(tmp_path: Path) -> None:
+    outcome = caged("data", "simulate", "-o", tmp_path / "feed", "--world", "kuairand", "--seed", "2", *SET_SMALL)
+    assert outcome.code == 0, outcome.err
+    parameters = json.loads((tmp_path / "feed" / "simulation.json").read_text())["parameters"]
+    assert parameters == {**asdict(MarketConfig()), **WORLDS["kuairand"], **SMALL, "seed": 2}
+    assert "market, world kuairand, seed 2" in outcome.out
+    assert "liked, of what was shown at random" in outcome.out
+    arguments = ["data", "simulate", "-o", "none", "--world", "kuai"]
+    refused_without_a_trace(tmp_path, arguments, "unknown world 'kuai'", "kuairand")

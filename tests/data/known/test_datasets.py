@@ -13,6 +13,7 @@ import pytest
 from caged.data import load
 from caged.data.known.datasets import DATASETS, Archive
 from caged.data.known.folder import dataset_named
+from caged.data.shown import ShownAtRandom, popularity_contrast
 from caged.data.source import dataset, item_titles
 from caged.errors import DataError
 from tests.data.known.written import put
@@ -26,6 +27,7 @@ NAMES = {
     "yelp2018",
     "yelp2018-ood",
     "coat",
+    "kuairand",
     "lastfm",
     "ml-1m-caged",
     "epinions-caged",
@@ -46,8 +48,9 @@ def test_every_row_can_be_recognised_again(name: str) -> None:
     row = DATASETS[name]
     assert all(re.fullmatch(r"[0-9a-f]{64}", checksum) for checksum in row.fingerprints.values())
     assert len(set(row.fingerprints.values())) == len(row.fingerprints)
+    divided = set() if row.liked_from is None else {"test_negative"}  # out of the test file, by rating
     for layout in row.layouts:
-        assert set(layout.files) == set(row.fingerprints)
+        assert set(layout.files) | divided == set(row.fingerprints)
     assert row.terms
     assert row.citation
 
@@ -97,7 +100,7 @@ def real(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_real_files_hold_the_published_pairs(real: None, name: str) -> None:
     row, source = DATASETS[name], load(name)
     assert {part: pairs.fingerprint for part, pairs in source.contents.items()} == row.fingerprints
-    whole = dataset(name)
+    whole = dataset(name, min_rating=None if row.liked_from is None else 1)  # all that is rated
     assert (whole.user_count, whole.item_count) == (row.users, row.items)
     assert len(whole) + sum(source.dropped.values()) == row.interactions
 
@@ -129,3 +132,37 @@ def test_five_stars_of_movielens_by_official_part(real: None) -> None:
     assert np.count_nonzero(source.log.columns["caged_test"]) == 45_842
     assert "5,103 further pairs" in source.notes[-1]  # 4,295 in [4,5], 806 in [3,5], 2 in [1,5]
     assert len(dataset("ml-1m", min_rating=4)) == 225_626 + 342_803 + 4_295
+
+
+@pytest.mark.realdata
+@needs_real_data()
+def test_what_popularity_is_worth_in_kuairand(real: None) -> None:
+    """The figures that the market `kuairand` is made to have."""
+    source = load("kuairand")
+    parts = source.parts
+    assert parts is not None
+    assert {name: len(part) for name, part in parts.items()} == {
+        "train": 350_660,
+        "valid": 150_738,
+        "test": 127_146,
+        "test_negative": 462_484,
+    }
+    shown = ShownAtRandom.of(parts["test"], parts["test_negative"])
+    contrast = popularity_contrast(parts["train"].item_groups, shown)
+    assert contrast.degree.ratio == pytest.approx(96.31, abs=0.005)
+    assert contrast.like_rate == pytest.approx((0.3161, 0.1636), abs=5e-5)
+    assert contrast.like_rate.ratio == pytest.approx(1.93, abs=0.005)
+
+
+@pytest.mark.realdata
+@needs_real_data()
+def test_coat_is_liked_from_four_stars_on(real: None) -> None:
+    source = load("coat")
+    assert {name: len(part) for name, part in source.contents.items()} == {
+        "train": 1_905,
+        "test": 769,
+        "test_negative": 3_505,
+    }
+    assert 769 + 3_505 + source.dropped["test"] == 4_640
+    three = load("coat", min_rating=3)
+    assert sum(len(three.contents[part]) for part in ("test", "test_negative")) == 769 + 3_505

@@ -88,14 +88,39 @@ def test_lastfm_has_no_header_and_carriage_returns(root: Path) -> None:
 
 
 def test_coat_pairs_of_train_leave_test_are_counted_and_said(root: Path) -> None:
+    """Rated 5 1 2 in train; in test 1 and 2 of the same pairs, and 3 and 4 of others."""
     put(root / "coat", **coat_tables())
     source = load("coat")
     assert source.parts is not None
-    assert pairs(source.parts["train"].to_arrow()) == {(0, 0), (0, 1), (1, 1)}
-    assert pairs(source.parts["test"].to_arrow()) == {(0, 2), (1, 0)}
+    assert pairs(source.parts["train"].to_arrow()) == {(0, 0)}
+    assert pairs(source.parts["test"].to_arrow()) == {(1, 0)}
+    assert pairs(source.parts["test_negative"].to_arrow()) == {(0, 2)}
+    assert source.parts["train"].item_count == 3
     assert source.dropped == {"test": 2}
-    assert source.notes[0] == "2 of the test pairs are in train too and were taken out of test"
-    assert len(dataset("coat")) == 5
+    assert "2 of the test pairs are in train too and were taken out of test" in source.notes
+    assert len(dataset("coat")) == 2  # what nobody liked is no interaction
+
+
+def test_the_smallest_rating_says_what_is_liked_in_coat(root: Path) -> None:
+    put(root / "coat", **coat_tables())
+    lower = load("coat", min_rating=3).parts
+    assert lower is not None
+    assert pairs(lower["test"].to_arrow()) == {(0, 2), (1, 0)}
+    assert "test_negative" not in lower  # nothing is left of it
+    assert len(dataset("coat", min_rating=1)) == 5
+    with pytest.raises(DataError, match=r"no train pair of .*coat is rated 6 or more; lower --min-rating"):
+        load("coat", min_rating=6)
+
+
+def test_kuairand_has_what_was_not_liked_beside_its_test(root: Path) -> None:
+    texts = {"train__txt": "0 1 2\n1 3\n", "valid__txt": "0 4\n", "test__txt": "1 1\n", "test_negative__txt": "1 2 4\n"}
+    put(root / "kuairand", **texts)
+    source = load("kuairand")
+    assert source.parts is not None
+    assert list(source.parts) == ["train", "valid", "test", "test_negative"]
+    assert pairs(source.parts["test_negative"].to_arrow()) == {(1, 2), (1, 4)}
+    assert "shown_auc" in source.notes[0]
+    assert len(dataset("kuairand")) == 5
 
 
 def test_coat_as_matrices_is_the_same(root: Path, tmp_path: Path) -> None:

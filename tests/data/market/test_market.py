@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,13 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from caged.data.market import Market, simulate
+from caged.data.market import Market, market_of, simulate
 from caged.data.market.config import MarketConfig
-from caged.data.market.loop import Shown, feedback_loop
-from caged.data.market.market import FILES, TABLES
+from caged.data.market.loop import SOURCES, Shown, feedback_loop
+from caged.data.market.market import FILES, TABLES, _column_bytes
 from caged.data.market.world import World, draw_world
 from caged.data.popularity import gini
 from caged.errors import RunError
@@ -53,6 +55,15 @@ def window_ginis(shown: np.ndarray) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- 1. determinism
+
+
+def table_digest(name: str, table: pa.Table) -> str:
+    digest = hashlib.sha256()
+    for column in table.column_names:
+        digest.update(f"{name}.{column}\n".encode())
+        for content in _column_bytes(table[column]):
+            digest.update(content)
+    return digest.hexdigest()
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -253,7 +264,8 @@ def test_written_folder_is_complete(small: Market, tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {
         "simulation.json",
         "world.npz",
-        *("train.parquet", "test.parquet", "test_oracle.parquet"),  # train and test: a folder that `load` reads
+        *("train.parquet", "test.parquet", "test_negative.parquet"),  # a folder that `load` reads
+        "test_oracle.parquet",
         *("items.parquet", "users.parquet", "rounds.parquet"),
     }
     with pytest.raises(RunError, match="is not empty"):
@@ -264,3 +276,76 @@ def test_fingerprint_sees_every_table(small: Market) -> None:
     for name in TABLES:
         changed = replace(small, **{name: getattr(small, name).slice(1)})
         assert changed.fingerprint != small.fingerprint
+
+
+# ---------------------------------------------------------------- what chance showed
+
+# Of the tables of SMALL as they were before there was a `test_negative`: it takes nothing from any random stream.
+BEFORE = {
+    "train": "def7fc5625333eee7bc531aa4b9b469b167f96c28bf8a6acecdf551d8feb7d93",
+    "test_natural": "2933a1f17eb80f71be57a145df4e00ce515fbc03ae497c7cb461e3dd8c7eef0a",
+    "test_oracle": "095174c407e09e6b9bf2e2ffedcddff1a4f26a0dcc42ee54b8e5bc9153aa9d16",
+    "items": "64cb2ecbb641bc31cebcac419241a1e3aca2c3e65d1ce274acbf977475a25880",
+    "users": "7ce9ab2b44a7da41b03fa4f623a2568296024b0d730fb633cb5689bf59c6a3e7",
+    "rounds": "f0c8d408907c0757492d79403967cfca1a277d5e1f910c2c35b5ab511c04da89",
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_what_chance_showed_changes_no_other_table(small: Market, name: str) -> None:
+    assert table_digest(name, getattr(small, name)) == BEFORE[name]
+
+
+def test_test_negative_is_what_chance_showed_for_nothing(small: Market) -> None:
+    """By a slow reading of the loop, pair by pair."""
+    passed_over: dict[tuple[int, int], tuple[int, int]] = {}
+    clicked = set()
+    for one in feedback_loop(SMALL, small.world):
+        shown = one.shown
+        columns = (shown.users, shown.items, shown.positions, shown.sources, shown.clicked)
+        for user, item, position, source, click in zip(*(column.tolist() for column in columns), strict=True):
+            if click:
+                clicked.add((user, item))
+            elif SOURCES[source] == "explore" and one.number > SMALL.rounds:
+                passed_over.setdefault((user, item), (one.number, position))
+    wanted = {pair: about for pair, about in passed_over.items() if pair not in clicked}
+    part = small.interactions("test_negative")
+    found = zip(part.users.tolist(), part.items.tolist(), part.columns["round"], part.columns["position"], strict=True)
+    assert {(user, item): about for user, item, *about in found} == {
+        pair: list(about) for pair, about in wanted.items()
+    }
+    assert set(part.columns["source"]) == {"explore"}
+    assert 0 < len(part) < len(passed_over)
+
+
+def test_liked_are_only_clicks_on_what_chance_showed(small: Market) -> None:
+    shown = small.shown_at_random()
+    sources = small.interactions("test_natural").columns["source"]
+    assert 0 < len(shown.liked) == np.count_nonzero(sources == "explore") < len(sources)
+    assert len(shown.not_liked) == small.test_negative.num_rows
+
+
+def test_more_chance_while_the_test_is_collected_leaves_the_training_log_alone(small: Market) -> None:
+    more = simulate(replace(SMALL, test_share_explore=0.8))
+    assert more.train.equals(small.train)
+    assert more.test_negative.num_rows > 2 * small.test_negative.num_rows
+
+
+def test_without_test_rounds_there_is_nothing_to_judge_by() -> None:
+    market = simulate(replace(SMALL, test_rounds=0))
+    assert (market.test_natural.num_rows, market.test_negative.num_rows) == (0, 0)
+    assert math.isnan(market.summary()["popularity_contrast"]["like_rate"]["ratio"])
+
+
+# ---------------------------------------------------------------- a market that looks like the world
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+def test_the_world_kuairand_is_as_unequal_as_kuairand_and_as_fair_under_chance(seed: int) -> None:
+    market = simulate(market_of("kuairand", seed=seed))
+    contrast = market.summary()["popularity_contrast"]
+    assert 0.9 * 97 <= contrast["degree"]["ratio"] <= 1.1 * 97
+    assert abs(contrast["like_rate"]["ratio"] - 1.9) <= 0.1
+    if seed == 1:  # as docs/data.md says
+        assert contrast["degree"]["ratio"] == pytest.approx(100.9, abs=0.1)
+        assert contrast["like_rate"]["ratio"] == pytest.approx(1.94, abs=0.01)

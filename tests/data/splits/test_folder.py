@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,16 @@ def test_a_kept_column_must_not_replace_the_ids(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="column 'user_id' cannot be kept"):
         write_split(split(data), tmp_path / "split")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_keeps_what_was_not_liked(tmp_path: Path) -> None:
+    made = split(marked_log())
+    assert made.test is not None
+    shown = np.arange(len(made.test)) % 2 == 0
+    made = replace(made, test=made.test.select(shown), test_negative=made.test.select(~shown))
+    write_split(made, tmp_path / "split")
+    assert (tmp_path / "split" / "test_negative.parquet").is_file()
+    read = load(tmp_path / "split").parts
+    assert read is not None
+    assert list(read) == ["train", "valid", "test", "test_negative"]
+    assert given_split(read, seed=1, protocol="honest").fingerprint == made.fingerprint

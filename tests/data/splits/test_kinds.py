@@ -387,6 +387,43 @@ def test_any_two_parts_must_be_disjoint(
         Split(of_keys(*train), None if valid is None else of_keys(*valid), of_keys(*test), kind="given")
 
 
+@pytest.mark.parametrize(("negative", "other"), [((1,), "train"), ((2,), "valid"), ((3,), "test")])
+def test_what_was_not_liked_is_in_no_other_part(negative: tuple[int, ...], other: str) -> None:
+    with pytest.raises(DataError, match=f"{other} and test_negative share 1 interactions"):
+        Split(of_keys(1), of_keys(2), of_keys(3), kind="given", test_negative=of_keys(4, *negative))
+
+
+def test_what_was_not_liked_needs_a_test() -> None:
+    with pytest.raises(DataError, match="a test_negative part and no test part"):
+        Split(of_keys(1), of_keys(2), None, kind="given", test_negative=of_keys(4))
+
+
+def test_what_was_not_liked_is_a_part_and_in_the_fingerprint() -> None:
+    with_it = Split(of_keys(1), None, of_keys(3), kind="given", test_negative=of_keys(4))
+    assert list(with_it.parts) == ["train", "test", "test_negative"]
+    prints = {
+        Split(of_keys(1), None, of_keys(3), kind="given", test_negative=negative).fingerprint
+        for negative in (None, of_keys(4), of_keys(5))
+    }
+    assert len(prints) == 3
+
+
+@pytest.mark.parametrize("valid", [None, (2,)])
+def test_a_given_split_keeps_what_was_not_liked(valid: tuple[int, ...] | None) -> None:
+    train = Interactions.from_ids([0] * 8, range(8))
+    rows = {"user_ids": train.user_ids, "item_ids": IdMap.range(12)}
+    parts = {
+        "train": train.reindexed(**rows),
+        "test": Interactions.build(np.array([0]), np.array([9]), **rows),
+        "test_negative": Interactions.build(np.array([0]), np.array([10]), **rows),
+    }
+    if valid is not None:
+        parts["valid"] = Interactions.build(np.array([0]), np.array([11]), **rows)
+    made = given_split(parts, seed=1, protocol="honest")
+    assert made.test_negative is parts["test_negative"]
+    assert len(made.valid or ()) == 1
+
+
 def test_an_example_of_overlap_is_in_external_ids() -> None:
     log = Interactions.from_ids(["ann", "bob"], ["tea", "milk"])
     with pytest.raises(DataError, match="user 'ann' with item 'tea'"):

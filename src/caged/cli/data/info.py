@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from caged.cli.data.contrast import print_contrast
 from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, print_text
 from caged.data.describe import describe
 from caged.data.readers.columns import Columns
@@ -75,6 +76,8 @@ def _print(described: dict[str, Any]) -> None:
         [[name, ", ".join(part["columns"]) or "none", part["fingerprint"]] for name, part in parts.items()],
         title="columns beside user and item, checksums of the sorted pairs",
     )
+    if "popularity_contrast" in described:
+        print_contrast(described["popularity_contrast"])
     about = [f"{key}: {described[key]}" for key in ("terms", "citation") if key in described]
     notes = [f"note: {note}" for note in described["notes"]]
     if about or notes:

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from caged.cli.data.contrast import print_contrast
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.config import build
-from caged.data.market import MarketConfig
+from caged.data.market import WORLDS, MarketConfig
 from caged.data.market import simulate as simulate_market
 from caged.errors import ConfigError, unknown
 from caged.files import refuse_filled_folder
@@ -20,6 +21,10 @@ from caged.page.numbers import number
 def simulate(
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder of the market.")],
     seed: Annotated[int | None, typer.Option(help="Seed of the market [default: 1].")] = None,
+    world: Annotated[
+        str,
+        typer.Option(help="demo (small) or kuairand (as unequal as KuaiRand, and as fair under chance)."),
+    ] = "demo",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One parameter, e.g. user_count=500; repeatable.")
     ] = None,
@@ -28,19 +33,24 @@ def simulate(
 ) -> None:
     """Simulate a shop with a feedback loop, whose users' true wishes are known.
 
-    The folder can be trained on: train.parquet is the log of the shop, test.parquet its later clicks. Beside them:
-    test_oracle.parquet (drawn by true preference alone), items, users and rounds, simulation.json. The column source
-    marks what was shown at random (explore).
+    The folder can be trained on: train.parquet is the log of the shop, test.parquet its later clicks,
+    test_negative.parquet what it then showed at random and nobody clicked. Beside them: test_oracle.parquet (drawn by
+    true preference alone), items, users and rounds, simulation.json. The column source marks what was shown at random
+    (explore).
 
     Examples:
 
       caged data simulate -o market
 
+      caged data simulate -o feed --world kuairand
+
       caged data simulate -o small --seed 2 --set user_count=500 --set item_count=300
 
       caged train --data market --method lightgcn --validate-on source=explore
     """
-    config = build(MarketConfig, _parameters(set_ or [], seed), "market")
+    if world not in WORLDS:
+        raise ConfigError(unknown("world", world, WORLDS))
+    config = build(MarketConfig, {**WORLDS[world], **_parameters(set_ or [], seed)}, "market")
     refuse_filled_folder(out)
     try:
         market = simulate_market(config)
@@ -54,7 +64,7 @@ def simulate(
     if as_json:
         print_json({"folder": out, **summary})
         return
-    _print_summary(summary)
+    _print_summary(summary, world)
     say(f"folder: {out}")
 
 
@@ -76,19 +86,20 @@ def _parameters(assignments: list[str], seed: int | None) -> dict[str, str | int
     return values
 
 
-def _print_summary(summary: dict[str, Any]) -> None:
+def _print_summary(summary: dict[str, Any], world: str) -> None:
     counts = summary["counts"]
-    sizes = ("users", "items", "train", "test_natural", "test_oracle")
+    sizes = ("users", "items", "train", "test_natural", "test_negative", "test_oracle")
     print_table(
         ["", "count"],
         [
             *([name.replace("_", " "), f"{counts[name]:,}"] for name in sizes),
             *([f"train from {source}", f"{clicks:,}"] for source, clicks in counts["train_by_source"].items()),
         ],
-        title=f"market, seed {summary['seed']}",
+        title=f"market, {'' if world == 'demo' else f'world {world}, '}seed {summary['seed']}",
     )
     gini, top = summary["gini"], summary["top_fifth_share"]
     print_table(
         ["over items", "Gini", "top fifth holds"],
         [[name.replace("_", " "), number(gini[name]), number(top[name])] for name in gini],
     )
+    print_contrast(summary["popularity_contrast"])

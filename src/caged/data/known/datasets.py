@@ -77,6 +77,7 @@ class Dataset:
     home: Home | None = None
     partial: str | None = None  # what is missing; None: complete
     drops_overlap: bool = False  # whether pairs of train that are in test too are taken out of test
+    liked_from: float | None = None  # the rating from which on a pair was liked; test pairs below are test_negative
     notes: tuple[str, ...] = ()  # what everybody who loads it should know
     titles_of: str | None = None  # the dataset that names its items
 
@@ -302,8 +303,9 @@ _ROWS = (
         items=300,
         interactions=11_600,
         fingerprints={
-            "train": "c653ec987fa4e050b0651799a55dd7ba0bc29ce9b418102535f12a3cfc86cf19",
-            "test": "64731f36872b725817c373a2afc60451617eb2a132c87d88e2b57a518398b2a2",
+            "train": "1aa40564b7a92b2f4f887e757e8d0ce00c6963fec5c17b6b4b908b0b976f43a4",
+            "test": "e8092d7db7569cc1026d5a749a5d0f6fa9c823b8e7e703361d41476440de5c91",
+            "test_negative": "a08d627cb0b8283e763de2cdfa02676cff6da5ed1aeb81ad574874578889d9b5",
         },
         terms="published for research; no explicit licence known",
         citation="Schnabel et al. 2016, Recommendations as Treatments",
@@ -321,6 +323,43 @@ _ROWS = (
             ),
         ),
         drops_overlap=True,
+        liked_from=4.0,
+        notes=(
+            "coat: pairs rated 4 or more are liked (--min-rating sets another bound); what chance showed and was rated "
+            "lower is test_negative",
+        ),
+    ),
+    Dataset(
+        name="kuairand",
+        title="KuaiRand: train and valid from ordinary traffic, test of videos shown at random, liked or not",
+        folder="kuairand",
+        layouts=(
+            Layout(
+                {
+                    "train": "train.txt",
+                    "valid": "valid.txt",
+                    "test": "test.txt",
+                    "test_negative": "test_negative.txt",
+                }
+            ),
+        ),
+        users=19_685,
+        items=5_169,
+        interactions=628_544,
+        fingerprints={
+            "train": "d476527b585d23c2d3ba89e4f730613a413b02fd4752716e8c3d67d886b4d9bf",
+            "valid": "71c89ad14a7aaf96463a3e4722fbf79ada0e7de9e427d9445d28fc52cfb43c30",
+            "test": "912121dcfc3f00452e6e79d158a00932d45420a87088b597ffa5f1f3cfc05cc2",
+            "test_negative": "b710c770786ea5d98aa82b05020708b1fe61ef7270c5bdf2865a8000586d3464",
+        },
+        terms="CC BY-SA 4.0: name the authors and keep the licence with copies",
+        citation="Gao et al. 2022, KuaiRand (CIKM); LehengTHU/CF_Rec (this preparation; its threshold of positive "
+        "feedback is not documented)",
+        home=Home("https://github.com/LehengTHU/CF_Rec"),
+        notes=(
+            "kuairand: test holds positive feedback on videos that were inserted at random, test_negative those that "
+            "got none; judge by shown_auc, since recall over the whole catalogue is near chance here",
+        ),
     ),
     Dataset(
         name="lastfm",

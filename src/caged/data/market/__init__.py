@@ -9,16 +9,18 @@ titles    names of items and genres
 truth     metrics that need to know what users truly like
 """
 
-from caged.data.market.config import MarketConfig
+from caged.data.market.config import WORLDS, MarketConfig, market_of
 from caged.data.market.market import Market, simulate
 from caged.data.market.truth import best_true_preference_at_k, true_preference_at_k, true_preference_gap_at_k
 from caged.data.market.world import World
 
 __all__ = [
+    "WORLDS",
     "Market",
     "MarketConfig",
     "World",
     "best_true_preference_at_k",
+    "market_of",
     "simulate",
     "true_preference_at_k",
     "true_preference_gap_at_k",

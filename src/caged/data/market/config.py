@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from caged.errors import ConfigError
+from caged.errors import ConfigError, unknown
 
 # A fixed number per stream, from 1: numpy pads seeds with zeros, so [seed, 0] would be the same stream as [seed].
 _STREAMS = {"world": 1, "loop": 2, "model": 3, "oracle": 4, "titles": 5}
@@ -22,6 +22,13 @@ _MOST_PAIRS = 1 << 62  # a pair is one int64: user * item_count + item
 def stream(seed: int, name: Literal["world", "loop", "model", "oracle", "titles"]) -> np.random.Generator:
     """The generator of one part of the simulation; drawing more from one leaves the others alone."""
     return np.random.default_rng([seed, _STREAMS[name]])
+
+
+class Shares(NamedTuple):
+    """Of the virtual slots; the rest is filled by the personalised model."""
+
+    popular: float
+    explore: float
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,9 @@ class MarketConfig:
     """Share filled by the personalised model; more makes most-popular weaker on the natural test."""
     share_explore: float = 0.2
     """Share filled uniformly at random; less pushes the Gini above 0.7 and leaves items without any click."""
+    test_share_explore: float | None = None
+    """The same in the test rounds, for an experiment that shows more at random; the others shrink alike. None: as
+    before."""
     popularity_exponent: float = 1.2
     """Slightly more than proportional to clicks so far, so that the rich get richer; 1.0 gives a weaker loop."""
     head_start_mean: float = 2.0
@@ -93,6 +103,8 @@ class MarketConfig:
             _require_number(name, getattr(self, name), allowed)
         if self.candidate_items is not None:
             _require_integer("candidate_items", self.candidate_items, 1)
+        if self.test_share_explore is not None:
+            _require_number("test_share_explore", self.test_share_explore, _SHARE)
         self._require_fitting_sizes()
         total = self.share_popular + self.share_model + self.share_explore
         if abs(total - 1.0) > 1e-9:
@@ -100,6 +112,19 @@ class MarketConfig:
                 f"share_popular + share_model + share_explore is {total:.6g}; the three shares must sum to 1, "
                 "change one of them"
             )
+        if self.share_explore == 1 and self.test_share_explore not in (None, 1):
+            raise ConfigError(
+                f"test_share_explore is {self.test_share_explore} where share_explore is 1, so nothing says what else "
+                "to show; leave it out, or lower share_explore"
+            )
+
+    def shares_in(self, round_number: int) -> Shares:
+        """What fills the slots of a round, numbered from 1."""
+        explore = self.test_share_explore
+        if explore is None or round_number <= self.rounds:
+            return Shares(self.share_popular, self.share_explore)
+        kept = (1 - explore) / (1 - self.share_explore) if self.share_explore < 1 else 1.0
+        return Shares(self.share_popular * kept, explore)
 
     def _require_fitting_sizes(self) -> None:
         if self.item_count > _MOST_ITEMS or self.user_count * self.item_count > _MOST_PAIRS:
@@ -119,6 +144,42 @@ class MarketConfig:
                 f"rank is {self.rank}; a matrix of {self.user_count} users and {self.item_count} items has at most "
                 f"rank {smaller}, reduce rank"
             )
+
+
+# Parameters of the markets to choose from, where they differ from the defaults above.
+WORLDS: dict[str, dict[str, int | float]] = {
+    "demo": {},
+    # Like KuaiRand, a feed of short videos of which some were inserted at random: the most popular tenth of the items
+    # has about 97 times the training users of the least popular one and is liked 1.9 times as often where chance shows
+    # it. Sparse as there (about 20 clicks per user), one video at a time, more chance while the test is collected.
+    "kuairand": {
+        "user_count": 8000,
+        "item_count": 2400,
+        "rounds": 24,
+        "test_rounds": 10,
+        "slots": 10,
+        "like_rate": 0.21,
+        "quality_sd": 0.545,
+        "activity_mean": 0.35,
+        "share_popular": 0.705,
+        "share_model": 0.2,
+        "share_explore": 0.095,
+        "test_share_explore": 0.8,
+        "retrain_every": 8,
+        "position_exponent": 0.0,
+    },
+}
+
+
+def market_of(world: str = "demo", **parameters: Any) -> MarketConfig:
+    """The parameters of a known world, some of them replaced.
+
+    >>> market_of("kuairand", seed=2).item_count
+    2400
+    """
+    if world not in WORLDS:
+        raise ConfigError(unknown("world", world, WORLDS))
+    return MarketConfig(**{**WORLDS[world], **parameters})
 
 
 # Smallest allowed value of each integer.

@@ -14,12 +14,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from caged.data.ids import Array
-from caged.data.market.config import MarketConfig, stream
+from caged.data.market.config import MarketConfig, Shares, stream
 from caged.data.market.policy import ShortlistModel
 from caged.data.market.world import World
 
 SOURCES = ("popular", "model", "explore")
-_POPULAR, _MODEL = 0, 1
+_POPULAR, _MODEL, EXPLORE = range(len(SOURCES))
 
 _VIRTUAL_SLOTS_PER_SLOT = 4
 _BLOCK_VISITORS = 8192  # fixed: draws are made per block, so another value changes larger markets
@@ -61,7 +61,7 @@ def feedback_loop(config: MarketConfig, world: World) -> Iterator[Round]:
         if due and config.share_model > 0:  # without a share nobody would look at the shortlists
             model.refit(shop.clicked, popularity)
         visitors = np.flatnonzero(rng.random(config.user_count) < world.activity)
-        shown = shop.serve(visitors, popularity)
+        shown = shop.serve(visitors, popularity, config.shares_in(passed + 1))
         clicks += np.bincount(shown.items[shown.clicked], minlength=config.item_count)
         yield Round(passed + 1, len(visitors), shown)
 
@@ -76,19 +76,19 @@ class _Shop:
         self._rng = rng
         self.clicked = np.empty(0, dtype=np.int64)
 
-    def serve(self, visitors: Array, popularity: Array) -> Shown:
+    def serve(self, visitors: Array, popularity: Array, shares: Shares) -> Shown:
         """One list per visitor; the clicks are remembered after everybody has been served."""
         # Inverse-CDF draws; dividing by the largest first keeps a large exponent finite.
         popular_cdf = np.cumsum((popularity / popularity.max()) ** self._config.popularity_exponent)
         starts = range(0, max(len(visitors), 1), _BLOCK_VISITORS)
-        blocks = [self._serve_block(visitors[start : start + _BLOCK_VISITORS], popular_cdf) for start in starts]
+        blocks = [self._serve_block(visitors[start : start + _BLOCK_VISITORS], popular_cdf, shares) for start in starts]
         shown = Shown.concatenated(blocks)
         new = np.sort(self._keys(shown.users, shown.items)[shown.clicked])
         self.clicked = np.insert(self.clicked, np.searchsorted(self.clicked, new), new)
         return shown
 
-    def _serve_block(self, visitors: Array, popular_cdf: Array) -> Shown:
-        sources, items = self._fill(visitors, popular_cdf)
+    def _serve_block(self, visitors: Array, popular_cdf: Array, shares: Shares) -> Shown:
+        sources, items = self._fill(visitors, popular_cdf, shares)
         usable = ~repeats_in_row(items) & ~self._already_clicked(visitors, items)
         order = np.cumsum(usable, axis=1)  # position of a usable slot, from 1
         rows, slots = np.nonzero(usable & (order <= self._config.slots))
@@ -98,13 +98,13 @@ class _Shop:
         clicked = self._rng.random(len(users)) < chance
         return Shown(users, shown_items, positions, sources[rows, slots], clicked)
 
-    def _fill(self, visitors: Array, popular_cdf: Array) -> tuple[Array, Array]:
+    def _fill(self, visitors: Array, popular_cdf: Array, shares: Shares) -> tuple[Array, Array]:
         """Source and item of every virtual slot, both (visitors, 4 * slots)."""
         config = self._config
         shape = (len(visitors), _VIRTUAL_SLOTS_PER_SLOT * config.slots)
         draw = self._rng.random(shape)
         # The last border is 1 - share_explore, not a sum of the others: rounding must not explore at share 0.
-        sources = (draw >= config.share_popular).astype(np.int8) + (draw >= 1.0 - config.share_explore)
+        sources = (draw >= shares.popular).astype(np.int8) + (draw >= 1.0 - shares.explore)
         shortlists = self._model.shortlists
         if shortlists is None:
             sources[sources == _MODEL] = _POPULAR  # nothing fitted yet; the log says what really filled the slot

@@ -5,6 +5,7 @@ and not only by more of the same biased log.
     market = simulate(MarketConfig(seed=1))
     market.train                    what the shop logged
     market.test_natural             its later clicks, with the same habits
+    market.test_negative            what chance showed later and nobody clicked
     market.test_oracle              pairs drawn by true preference alone
     market.write(Path("market"))    all parts as files
 
@@ -28,14 +29,15 @@ import pyarrow.parquet as pq
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.market.config import MarketConfig, stream
-from caged.data.market.loop import SOURCES, Round, draw_oracle, feedback_loop
+from caged.data.market.loop import EXPLORE, SOURCES, Round, contains, draw_oracle, feedback_loop
 from caged.data.market.titles import genre_names, item_titles
 from caged.data.market.world import World, draw_world
 from caged.data.popularity import gini, top_share
+from caged.data.shown import ShownAtRandom, popularity_contrast
 from caged.files import new_folder, write_json
 
-TABLES = ("train", "test_natural", "test_oracle", "items", "users", "rounds")
-# train.parquet and test.parquet make the folder a given split that `--data` takes as it is.
+TABLES = ("train", "test_natural", "test_negative", "test_oracle", "items", "users", "rounds")
+# train.parquet, test.parquet and test_negative.parquet make the folder a given split that `--data` takes as it is.
 FILES = {name: f"{'test' if name == 'test_natural' else name}.parquet" for name in TABLES}
 
 _SECONDS_PER_ROUND = 86_400  # a round is a day
@@ -49,6 +51,7 @@ class Market:
     """A simulated market: what the shop logged, what it could not know, and the tables that describe it.
 
     train, test_natural   user_id, item_id, timestamp, round, position, source; in the order of the clicks
+    test_negative         the same of what was shown at random in the test rounds and never clicked; by user and item
     test_oracle           user_id, item_id; by user and item
     items                 item_id, title, genre, quality, true_appeal, head_start; in row order
     users                 user_id, genre_1, genre_2, mix, activity; in row order
@@ -59,6 +62,7 @@ class Market:
     config: MarketConfig
     train: pa.Table
     test_natural: pa.Table
+    test_negative: pa.Table
     test_oracle: pa.Table
     items: pa.Table
     users: pa.Table
@@ -74,7 +78,7 @@ class Market:
     def item_ids(self) -> IdMap:
         return IdMap.of(self.items["item_id"])
 
-    def interactions(self, part: Literal["train", "test_natural", "test_oracle"]) -> Interactions:
+    def interactions(self, part: Literal["train", "test_natural", "test_negative", "test_oracle"]) -> Interactions:
         """One part as pairs in the rows of the whole market: row r is row r of `world`."""
         table = getattr(self, part)
         extra = [name for name in ("round", "position", "source") if name in table.column_names]
@@ -86,6 +90,10 @@ class Market:
             timestamp=table["timestamp"].to_numpy() if "timestamp" in table.column_names else None,
             columns={name: table[name].to_numpy() for name in extra},
         )
+
+    def shown_at_random(self) -> ShownAtRandom:
+        """The exploration slots of the test rounds: clicked, and never clicked."""
+        return ShownAtRandom.of(self.interactions("test_natural"), self.interactions("test_negative"))
 
     def exposures(self, first_round: int, last_round: int) -> Array:
         """How often each item (by row) was shown in the rounds first..last, both included."""
@@ -123,6 +131,7 @@ class Market:
                 "items": self.items.num_rows,
                 "train": self.train.num_rows,
                 "test_natural": self.test_natural.num_rows,
+                "test_negative": self.test_negative.num_rows,
                 "test_oracle": self.test_oracle.num_rows,
                 "train_by_source": self._clicks_by_source(),
                 "shown_in_training_rounds": int(exposure.sum()),
@@ -136,6 +145,7 @@ class Market:
                 "exposure": top_share(exposure),
                 "true_appeal": top_share(appeal),
             },
+            "popularity_contrast": popularity_contrast(train.item_groups, self.shown_at_random()).to_json(),
         }
 
     def _clicks_by_source(self) -> dict[str, int]:
@@ -167,6 +177,7 @@ def simulate(config: MarketConfig | None = None) -> Market:
         config=config,
         train=_log_table(clicks, in_train, user_ids, item_ids),
         test_natural=_log_table(clicks, ~in_train, user_ids, item_ids),
+        test_negative=_log_table(*log.never_clicked(clicks), user_ids, item_ids),
         test_oracle=pa.table({"user_id": user_ids.take(oracle_users), "item_id": item_ids.take(oracle_items)}),
         items=_items_table(config, world, item_ids),
         users=_users_table(config, world, user_ids),
@@ -183,26 +194,24 @@ def identifiers(prefix: str, count: int) -> pa.Array:
 
 
 class _Log:
-    """Collects the clicks and the exposure counts of the rounds; what was shown in detail is not kept."""
+    """Collects the clicks, the exposure counts of the rounds, and what chance showed in the test rounds for nothing.
+
+    What else was shown is not kept in detail.
+    """
 
     def __init__(self, config: MarketConfig) -> None:
         self._config = config
         self._clicks: list[dict[str, Array]] = []
+        self._passed_over: list[dict[str, Array]] = []
         self._counts: list[dict[str, Array]] = []
         self.short_lists = 0
 
     def add(self, one: Round) -> None:
         shown = one.shown
         chosen = shown.clicked
-        self._clicks.append(
-            {
-                "user": shown.users[chosen],
-                "item": shown.items[chosen],
-                "position": shown.positions[chosen],
-                "source": shown.sources[chosen],
-                "round": np.full(int(chosen.sum()), one.number),
-            }
-        )
+        self._clicks.append(_entries_of(one, chosen))
+        tested = one.number > self._config.rounds
+        self._passed_over.append(_entries_of(one, tested & ~chosen & (shown.sources == EXPLORE)))
         exposures = np.bincount(shown.items, minlength=self._config.item_count)
         clicks = np.bincount(shown.items[chosen], minlength=self._config.item_count)
         items = np.flatnonzero(exposures)
@@ -214,6 +223,14 @@ class _Log:
     def clicks(self) -> dict[str, Array]:
         return _joined(self._clicks)
 
+    def never_clicked(self, clicks: dict[str, Array]) -> tuple[dict[str, Array], Array]:
+        """What chance showed in the test rounds, and which places to take: pairs without a click, once each."""
+        shown = _joined(self._passed_over)
+        width = np.int64(self._config.item_count)
+        keys, first = np.unique(shown["user"] * width + shown["item"], return_index=True)
+        clicked = np.sort(clicks["user"] * width + clicks["item"])
+        return shown, first[~contains(clicked, keys)]
+
     def rounds_table(self, item_ids: pa.Array) -> pa.Table:
         counts = _joined(self._counts)
         return pa.table(
@@ -224,6 +241,18 @@ class _Log:
                 "clicks": counts["clicks"],
             }
         )
+
+
+def _entries_of(one: Round, chosen: Array) -> dict[str, Array]:
+    """The chosen pairs of a round as columns of a log."""
+    shown = one.shown
+    return {
+        "user": shown.users[chosen],
+        "item": shown.items[chosen],
+        "position": shown.positions[chosen],
+        "source": shown.sources[chosen],
+        "round": np.full(int(chosen.sum()), one.number),
+    }
 
 
 def _joined(parts: list[dict[str, Array]]) -> dict[str, Array]:

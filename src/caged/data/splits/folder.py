@@ -1,4 +1,4 @@
-"""A split as a folder that `--data` takes: train.parquet, valid.parquet, test.parquet and manifest.json."""
+"""A split as a folder that `--data` takes: a Parquet file for each of its parts, and manifest.json."""
 
 from __future__ import annotations
 

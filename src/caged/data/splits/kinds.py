@@ -19,6 +19,7 @@ import numpy as np
 from caged.arguments import checked_seed, instance
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
+from caged.data.parts import PARTS
 from caged.data.popularity import gini
 from caged.data.seen import Seen
 from caged.data.splits.draws import draw_intervened, ranks_within
@@ -48,7 +49,8 @@ class Development(NamedTuple):
 class Split:
     """Disjoint parts with shared id maps; a user without training interactions still has a row.
 
-    `kind` and `parameters` say how the split was made, `notes` what was counted or measured meanwhile.
+    `test_negative` are pairs that were shown at random and not liked; `test` then holds the liked ones. `kind` and
+    `parameters` say how the split was made, `notes` what was counted or measured meanwhile.
     """
 
     train: Interactions
@@ -57,13 +59,17 @@ class Split:
     kind: str
     parameters: Mapping[str, JSON] = field(default_factory=dict)
     notes: Mapping[str, int | float] = field(default_factory=dict)
+    test_negative: Interactions | None = None
 
     def __post_init__(self) -> None:
-        for name, part in (("train", self.train), ("valid", self.valid), ("test", self.test)):
+        for name in PARTS:
+            part = getattr(self, name)
             if part is not None or name == "train":
                 instance(name, part, Interactions, FROM_FRAME)
         if len(self.train) == 0:
             raise DataError("the training part is empty; a split needs at least one training interaction")
+        if self.test_negative is not None and self.test is None:
+            raise DataError("there is a test_negative part and no test part with what was liked; add it")
         for (first, one), (second, other) in combinations(self.parts.items(), 2):
             _check_same_rows(first, one, second, other)
             _check_disjoint(first, one, second, other)
@@ -71,12 +77,11 @@ class Split:
     @property
     def parts(self) -> dict[str, Interactions]:
         """The parts that exist, by name."""
-        named = {"train": self.train, "valid": self.valid, "test": self.test}
-        return {name: part for name, part in named.items() if part is not None}
+        return {name: part for name in PARTS if (part := getattr(self, name)) is not None}
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of one `part<TAB>fingerprint of the part<LF>` line for each of train, valid, test that exists."""
+        """SHA-256 of one `part<TAB>fingerprint of the part<LF>` line for each of `PARTS` that exists."""
         lines = "".join(f"{name}\t{part.fingerprint}\n" for name, part in self.parts.items())
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -264,8 +269,9 @@ def given_split(parts: Mapping[str, Interactions], *, seed: int, protocol: Proto
     for name in ("train", "test"):
         if name not in parts:
             raise DataError(f"the given split has no {name} part, found: {', '.join(parts)}; add it")
-    train, valid, test = parts["train"], parts.get("valid"), parts["test"]
-    given = Split(train, valid, test, kind="given", parameters={"validation": "none" if valid is None else "given"})
+    train, valid, test, negative = parts["train"], parts.get("valid"), parts["test"], parts.get("test_negative")
+    described: dict[str, JSON] = {"validation": "none" if valid is None else "given"}
+    given = Split(train, valid, test, kind="given", parameters=described, test_negative=negative)
     if protocol == "paper":
         if valid is not None:
             raise DataError(
@@ -276,7 +282,7 @@ def given_split(parts: Mapping[str, Interactions], *, seed: int, protocol: Proto
     if valid is not None:
         return given
     kept, carved = carve_validation(train, seed=seed)
-    return Split(kept, carved, test, kind="given", parameters={"validation": "carved from train", "seed": seed})
+    return replace(given, train=kept, valid=carved, parameters={"validation": "carved from train", "seed": seed})
 
 
 def held_out_counts(total: int, test_share: float, valid_share: float) -> tuple[int, int]:

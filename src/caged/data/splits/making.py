@@ -11,8 +11,9 @@ from caged.arguments import checked_seed, choice, described, finite_number
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.matching import check_kinds, check_overlap
+from caged.data.parts import PARTS
 from caged.data.readers.files import DEFAULT_COLUMNS, read_frame, read_frame_part, read_part
-from caged.data.source import PARTS, load
+from caged.data.source import load
 from caged.data.splits.kinds import Split, given_split, split_log
 from caged.data.splits.marked import validate_on as only_marked
 from caged.errors import ConfigError, DataError, unknown

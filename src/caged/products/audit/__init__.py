@@ -11,7 +11,8 @@ from caged.products.audit.gates import (
     refuse_problems,
     sure_interval,
 )
-from caged.products.audit.of_lists import ListNames, audit_evaluation, audit_lists
+from caged.products.audit.inputs import AuditInputs, Log, read_inputs
+from caged.products.audit.of_lists import USUAL, ListNames, audit_evaluation, audit_lists
 from caged.products.audit.of_run import audit_run
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
@@ -20,11 +21,14 @@ from caged.products.audit.view import HEADERS, REPORT, Audit, audit, save_audit,
 __all__ = [
     "HEADERS",
     "REPORT",
+    "USUAL",
     "Audit",
+    "AuditInputs",
     "AuditResult",
     "Base",
     "Gate",
     "ListNames",
+    "Log",
     "StoredAudit",
     "Verdict",
     "audit",
@@ -36,6 +40,7 @@ __all__ = [
     "judge",
     "parse_gate",
     "read_audit",
+    "read_inputs",
     "refuse_problems",
     "save_audit",
     "summary_rows",

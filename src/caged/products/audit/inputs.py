@@ -14,6 +14,7 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
+from caged.data.parts import PARTS
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, IdsAs, ids_of, integers_where_all, need_column, refuse_repeated
 from caged.data.readers.files import (
@@ -28,7 +29,7 @@ from caged.data.readers.files import (
 )
 from caged.data.readers.folders import read_part_files
 from caged.data.readers.text import csv_options, header_hint, header_of, read_text
-from caged.data.source import PARTS, Source, load
+from caged.data.source import Source, load
 from caged.data.splits.kinds import Split
 from caged.errors import DataError
 

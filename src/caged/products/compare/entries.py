@@ -122,12 +122,13 @@ def _read_run(stored_run: RunFolder) -> Entry:
     config = {section: values for section, values in spec["config"].items() if section != "eval"}
     config["data"] = {**to_dict(DataConfig()), **config["data"]}  # a run may be older than some options
     settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
+    settings |= _adjustment_settings(run.adjustment)
     ignored = {SPLIT_SEED, *operational_settings(spec["method"])}
     stored = read_audit(folder, stored_run)
     return Entry(
         folder=folder,
         kind="run",
-        method=Path(run.record).parent.name if run.record else str(spec["method"]),
+        method=Path(run.record).parent.name if run.record else run.method_name,
         seed=spec["seed"],
         protocol=spec["protocol"],
         dataset=run.dataset["name"],
@@ -137,6 +138,14 @@ def _read_run(stored_run: RunFolder) -> Entry:
         users=stored.users,
         basis=stored.basis,
     )
+
+
+def _adjustment_settings(adjustment: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The rule where validation chose the strength, so that seeds with other strengths are runs of one method."""
+    if adjustment is None:
+        return {}
+    decisive = "keep" if "keep" in adjustment else "strength"
+    return {f"adjust.{key}": adjustment[key] for key in ("form", decisive)}
 
 
 def _read_audit(folder: Path) -> Entry:

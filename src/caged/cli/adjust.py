@@ -1,0 +1,205 @@
+"""`caged adjust`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from caged.arguments import choice
+from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
+from caged.cli.table_file import check_table_file, write_table
+from caged.data.readers.columns import Columns
+from caged.errors import ConfigError
+from caged.evaluation.adjust.choice import FORMS, KEEP, Form, checked_share
+from caged.files import check_file, refuse_filled_folder, write_text
+from caged.page.html import require_templates
+from caged.products.adjust import (
+    ListsToAdjust,
+    Outcome,
+    adjust_lists,
+    adjustment_html,
+    change_table,
+    curve_tables,
+    sentences,
+)
+from caged.products.audit import ListNames
+from caged.runs.folder import RunFolder
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What was asked for."""
+
+    form: Form
+    k: int
+    strength: float | None
+    keep: float
+    with_curve: bool
+
+    def options(self) -> dict[str, Any]:
+        return {"k": self.k, "strength": self.strength, "keep": self.keep, "with_curve": self.with_curve}
+
+
+def adjust(
+    what: Annotated[
+        Path,
+        typer.Argument(help="Folder of a finished run, or a file of lists; with --item-vectors, the vectors of users."),
+    ],
+    form: Annotated[str, typer.Option(help="degree, norm (vectors only) or quota (lists only).")] = "degree",
+    keep: Annotated[
+        str | None, typer.Option(help="Share of the validation recall to keep; chooses the strength [default: 99%].")
+    ] = None,
+    strength: Annotated[float | None, typer.Option(help="Strength from 0 to 1, instead of --keep.")] = None,
+    curve: Annotated[bool, typer.Option("--curve", help="Show what every strength costs and brings.")] = False,
+    k: Annotated[int, typer.Option("-k", help="Length of the lists.")] = 20,
+    train: Annotated[str | None, typer.Option(help="The log that a foreign recommender learned from.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation interactions, to choose the strength on.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test interactions, to show the price.")] = None,
+    item_vectors: Annotated[Path | None, typer.Option(help="Item vectors of a foreign recommender.")] = None,
+    user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
+    item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
+    score_column: Annotated[str | None, typer.Option(help="Name of the score column of the lists.")] = None,
+    rank_column: Annotated[str | None, typer.Option(help="Name of the rank column of the lists.")] = None,
+    ids: Ids = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="New folder of a run or of vectors; for lists, a .parquet or .csv file."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the page with the curve to this file.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Take popularity out of a recommender after training, and see the price.
+
+    The strength is the largest that keeps 99% of the recall on validation (--keep), or the one you give (--strength).
+    Without -o nothing is written: you see what it would cost. A run becomes a new run folder that recommends, is
+    evaluated, compared and audited like any other.
+
+    Examples:
+
+      caged adjust runs/first -o runs/first-adjusted
+
+      caged adjust runs/first --curve --html curve.html
+
+      caged adjust recs.parquet --train train.csv --valid valid.csv --test test.csv --keep 98% -o adjusted.parquet
+    """
+    wish = _Wish(
+        _form(form),
+        k,
+        None if strength is None else checked_share("--strength", strength),
+        _kept(keep, strength),
+        curve or html is not None,
+    )
+    if html is not None:
+        require_templates()
+        check_file("--html", html)
+    if RunFolder.is_one(what):
+        _refuse_logs(train=train, valid=valid, test=test, item_vectors=item_vectors)
+        outcome = _of_run(what, wish, out, device)
+        name = what.name
+    elif item_vectors is not None:
+        columns = Columns().reading_ids(ids).named(user=user_column, item=item_column)
+        outcome = _of_vectors(what, item_vectors, wish, out, train=train, valid=valid, test=test, columns=columns)
+        name = what.stem
+    else:
+        columns = Columns().reading_ids(ids).named(user=user_column, item=item_column)
+        names = ListNames(None, None, score_column, rank_column)
+        outcome = _of_lists(what, wish, out, train=train, valid=valid, test=test, columns=columns, list_columns=names)
+        name = what.stem
+    if html is not None:
+        write_text(html, adjustment_html(outcome, name, command_line()))
+    _report(outcome, as_json=as_json, with_curve=curve)
+    for said, place in (("adjusted", out), ("page", html)):
+        if place is not None:
+            say(f"{said}: {place}")
+
+
+def _form(text: str) -> Form:
+    form: Form = choice("--form", text, FORMS)  # type: ignore[assignment]
+    return form
+
+
+def _kept(text: str | None, strength: float | None) -> float:
+    """`99%` or `0.99`."""
+    if text is None:
+        return KEEP
+    if strength is not None:
+        raise ConfigError("--keep chooses the strength and --strength gives it; use one of them")
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise ConfigError(f"--keep is '{text}'; write a share such as 99% or 0.99") from None
+    if share > 1:
+        raise ConfigError(f"--keep is '{text}'; write a share of at most 100%, such as 99% or 0.99")
+    return checked_share("--keep", share)
+
+
+def _refuse_logs(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"a run knows its own data; leave {option} out, or give lists instead of a run")
+
+
+def _of_run(path: Path, wish: _Wish, out: Path | None, device: str) -> Outcome:
+    from caged.products.adjust.of_run import RunToAdjust, adjust_run, write_adjusted_run  # with torch
+    from caged.runs.environment import resolve_device
+
+    if out is not None:
+        refuse_filled_folder(out)
+    given = RunToAdjust.read(path, resolve_device(device))
+    if wish.form == "norm" and given.norm_does_nothing:
+        say("note: the item vectors of this run all have one length, so form norm changes nothing; use --form degree")
+    outcome = adjust_run(given, wish.form, **wish.options())
+    if out is not None:
+        write_adjusted_run(given, outcome, out, command=command_line())
+    return outcome
+
+
+def _of_vectors(users: Path, items: Path, wish: _Wish, out: Path | None, *, train: str | None, **how: Any) -> Outcome:
+    from caged.products.adjust.of_vectors import VectorsToAdjust, adjust_vectors, check_vector_files  # with torch
+
+    if train is None:
+        raise ConfigError("adjusting vectors needs the log that they were trained on: give --train")
+    suffix = check_vector_files(users, items)
+    if out is not None:
+        refuse_filled_folder(out)
+    given = VectorsToAdjust.read(users, items, train, **how)
+    outcome = adjust_vectors(given, wish.form, **wish.options())
+    if out is not None:
+        given.write(outcome.adjustment, out, suffix)
+    return outcome
+
+
+def _of_lists(path: Path, wish: _Wish, out: Path | None, *, train: str | None, **how: Any) -> Outcome:
+    if train is None:
+        raise ConfigError(
+            f"{path} is no run folder, so it is taken for lists, and adjusting lists needs the log that their "
+            f"recommender learned from: give --train"
+        )
+    if out is not None:
+        check_table_file(out)
+        check_file("--out", out)
+    given = ListsToAdjust.read(str(path), train, **how)
+    for note in given.notes:
+        say(f"note: {note}")
+    outcome = adjust_lists(given, wish.form, **wish.options())
+    if out is not None:
+        table, short = given.table(outcome.adjustment, wish.k)
+        write_table(table, out)
+        if short:
+            say(f"note: {short:,} lists have fewer niche candidates than the quota asks for; all they have are taken")
+    return outcome
+
+
+def _report(outcome: Outcome, *, as_json: bool, with_curve: bool) -> None:
+    if as_json:
+        print_json(outcome.to_json())
+        return
+    print_sentences(sentences(outcome))
+    for table in [change_table(outcome), *(curve_tables(outcome) if with_curve else ())]:
+        print_table(table.headers, table.rows, title=table.title)
