@@ -12,7 +12,10 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -23,7 +26,7 @@ from caged.data import Columns, Interactions, read_log
 from caged.data.readers.canonical import read_canonical
 from caged.errors import CagedError
 from caged.products.audit import audit_lists
-from tests.cli.invoke import caged
+from tests.cli.invoke import caged, ended, spawn
 from tests.data.generated_files import FORMATS
 from tests.data.generated_logs import AuditCase, drawn_audit, drawn_case
 
@@ -154,23 +157,34 @@ def _recall(case: AuditCase, folder: Path) -> float | None:
 
 def _recall_by_command(case: AuditCase, folder: Path) -> float | None:
     given = ["audit", "recs.csv", "--train", "train.csv", "--test", "test.csv", "--ids", case.ids, "-k", str(case.k)]
-    if cli_refused(folder, *given):
-        return None
-    return float(json.loads(caged(*given, "--json", cwd=folder).out)["metrics"][f"recall@{case.k}"])
+    said = json_of_process(folder, *given)
+    return None if said is None else float(said["metrics"][f"recall@{case.k}"])
 
 
 def check_log_by_command(seed: int, folder: Path) -> str:
     case = drawn_case(seed)
-    path = folder / f"log{case.suffix}"
-    path.write_bytes(case.content)
-    done = caged("data", "info", path, "--ids", case.ids, "--json", cwd=folder)
-    assert done.code == (2 if case.pairs is None else 0), (seed, done)
-    assert "Traceback" not in done.err
-    if case.pairs is None:
-        assert done.error
+    (folder / f"log{case.suffix}").write_bytes(case.content)
+    said = json_of_process(folder, "data", "info", f"log{case.suffix}", "--ids", case.ids)
+    assert (said is None) == (case.pairs is None), (seed, said)
+    if said is None or case.pairs is None:
         return "refused"
-    assert json.loads(done.out)["interactions"] == len(case.pairs), seed
+    assert said["interactions"] == len(case.pairs), seed
     return "accepted"
+
+
+def json_of_process(folder: Path, *arguments: str) -> dict[str, Any] | None:
+    """What a process of its own says, as a user would start it; None where it refuses its input, in one sentence."""
+    before = listed(folder)
+    done = ended(spawn(*arguments, "--json", cwd=folder))
+    assert done.code in (0, 2), done
+    assert "Traceback" not in done.err
+    assert listed(folder) == before  # nothing is left behind
+    if done.code == 0:
+        return dict(json.loads(done.out))
+    assert done.out == ""
+    assert done.error
+    assert len(done.error) < 1500
+    return None
 
 
 def test_logs_and_lists_with_a_known_meaning(tmp_path: Path) -> None:
@@ -190,8 +204,17 @@ def test_ten_thousand_logs_and_lists_with_a_known_meaning(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_two_hundred_of_them_by_command_line(tmp_path: Path) -> None:
-    logs = Counter(check_log_by_command(seed, tmp_path) for seed in range(20_000, 20_100))
-    audits = Counter(check_audit(seed, tmp_path, by_command=True) for seed in range(20_000, 20_100))
-    print(f"logs: {dict(logs)}, audits: {dict(audits)}")
-    assert min(*logs.values(), *audits.values()) >= 5
+@pytest.mark.parametrize("check", [check_log_by_command, partial(check_audit, by_command=True)], ids=["logs", "audits"])
+def test_a_hundred_of_them_by_command_line(check: Callable[[int, Path], str], tmp_path: Path) -> None:
+    """A process each, two at a time."""
+
+    def in_a_folder_of_its_own(seed: int) -> str:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        return check(seed, folder)
+
+    with ThreadPoolExecutor(2) as two:
+        found = Counter(two.map(in_a_folder_of_its_own, range(20_000, 20_100)))
+    print(dict(found))
+    assert found.total() == 100
+    assert min(found["accepted"], found["refused"]) >= 5

@@ -1,8 +1,11 @@
-"""The same lists as eleven libraries write them, each in its own schema."""
+"""The same lists as eleven libraries write them, each in its own schema and under its name in `docs/audit.md`.
+
+The schemas are what these wrote: implicit 0.7.3, LensKit 2025.8, Cornac 3.0, Surprise 1.1.5; and, as their sources have
+it, RecTools 0.19, recommenders 1.2, RecBole 1.2, RecPack 0.3.6, ranx 0.3.21 and Elliot 0.3.1.
+"""
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +25,12 @@ def _text(path: Path, lines: list[str]) -> Path:
 
 
 def lenskit(folder: Path) -> Path:
-    """`ItemListCollection.save_parquet`: a list of structs per user, in the order of the scores."""
-    entry = pa.struct([("item_id", pa.int64()), ("score", pa.float32())])
-    items = [[{"item_id": item, "score": score} for item, score in row] for row in LISTS.values()]
+    """`ItemListCollection.save_parquet`: a list of structs per user."""
+    entry = pa.struct([("item_id", pa.int64()), ("rank", pa.int32()), ("score", pa.float32())])
+    items = [
+        [{"item_id": item, "rank": rank, "score": score} for rank, (item, score) in enumerate(row, start=1)]
+        for row in LISTS.values()
+    ]
     table = pa.table({"user_id": list(LISTS), "items": pa.array(items, pa.list_(entry))})
     pq.write_table(table, folder / "recs.parquet", compression="zstd")
     return folder / "recs.parquet"
@@ -39,7 +45,7 @@ def lenskit_classic(folder: Path) -> Path:
 def spark_als(folder: Path) -> Path:
     """`model.recommendForAllUsers(k).write.parquet`: arrays of structs in a folder of part files."""
     entry = pa.struct([("item", pa.int32()), ("rating", pa.float32())])
-    out = folder / "recs.parquet"
+    out = folder / "DIR"
     out.mkdir()
     for number, (user, row) in enumerate(LISTS.items()):
         items = [[{"item": item, "rating": score} for item, score in row]]
@@ -58,7 +64,8 @@ def rectools(folder: Path) -> Path:
 
 def elliot(folder: Path) -> Path:
     """`save_recs: True`: a .tsv without a header."""
-    return _text(folder / "ItemKNN.tsv", [f"{u}\t{i}\t{s}" for u, i, s, _ in ROWS])
+    (folder / "recs").mkdir()
+    return _text(folder / "recs" / "ItemKNN.tsv", [f"{u}\t{i}\t{s}" for u, i, s, _ in ROWS])
 
 
 def recbole(folder: Path) -> Path:
@@ -68,8 +75,8 @@ def recbole(folder: Path) -> Path:
 
 
 def cornac(folder: Path) -> Path:
-    """`model.recommend(user, k)` gives item ids, best first; a JSON object per user."""
-    lines = [json.dumps({"user_id": user, "items": [item for item, _ in row]}) for user, row in LISTS.items()]
+    """`model.recommend(user, k)` gives item ids, best first, as the text they are read as; a JSON object per user."""
+    lines = [json.dumps({"user_id": str(user), "items": [str(item) for item, _ in row]}) for user, row in LISTS.items()]
     return _text(folder / "recs.jsonl", lines)
 
 
@@ -80,20 +87,22 @@ def surprise(folder: Path) -> Path:
 
 
 def implicit(folder: Path) -> Path:
-    """`ids, scores = model.recommend(users, ...)`; `np.savez(file, ids, scores, users)`. Short rows end in -1."""
-    ids = np.array([[item for item, _ in row] + [-1] for row in LISTS.values()], dtype=np.int32)
+    """`ids, scores = model.recommend(users, ...)`; `np.savez(file, ids, scores, users)`.
+
+    Rows that find too little are filled up: with -1, or with the items that were to be left out, at the lowest score,
+    and behind those with item 0.
+    """
     lowest = np.finfo(np.float32).min
-    scores = np.array([[score for _, score in row] + [lowest] for row in LISTS.values()], dtype=np.float32)
+    filled = {0: ([-1, -1], [lowest, lowest]), 1: ([4, 0], [lowest, 0.0]), 3: ([6, 0], [lowest, lowest])}
+    ids = np.array([[item for item, _ in row] + filled[user][0] for user, row in LISTS.items()], dtype=np.int32)
+    scores = np.array([[score for _, score in row] + filled[user][1] for user, row in LISTS.items()], dtype=np.float32)
     np.savez(folder / "recs.npz", ids, scores, np.array(list(LISTS)))
     return folder / "recs.npz"
 
 
 def trec(folder: Path) -> Path:
-    """`qid Q0 docno rank score tag`, as trec_eval, PyTerrier and ranx write it."""
-    lines = [f"{u} Q0 {i}\t{r}  {s} ours" for u, i, s, r in ROWS]
-    with gzip.open(folder / "ours.run.gz", "wt") as handle:
-        handle.write("\n".join(lines) + "\n")
-    return folder / "ours.run.gz"
+    """`qid Q0 docno rank score tag`, as trec_eval, PyTerrier and ranx write it; a tag may be any name."""
+    return _text(folder / "ours.run", [f"{u} Q0 {i}\t{r}  {s} our own model" for u, i, s, r in ROWS])
 
 
 def microsoft(folder: Path) -> Path:

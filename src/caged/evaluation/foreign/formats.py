@@ -18,7 +18,7 @@ from caged.data.readers.sparse import DAMAGED, read_npz
 from caged.data.readers.text import csv_options, header_of, read_csv, read_text, read_tsv, text_chunks
 from caged.errors import DataError, suggestion
 
-TREC_SUFFIXES = (".run", ".trec", ".run.gz", ".trec.gz")
+TREC_SUFFIXES = (".run", ".trec", ".res", ".run.gz", ".trec.gz", ".res.gz")
 TREC_COLUMNS = ("user_id", "iteration", "item_id", "rank", "score", "tag")
 PLAIN_COLUMNS = ("user_id", "item_id", "score")  # of a table without a header, as Elliot writes it
 UNFIT = (".txt", ".txt.gz")  # of logs: neither score nor rank
@@ -89,7 +89,12 @@ def _without_header(path: Path, delimiter: str) -> pa.Table:
 def _trec_run(path: Path) -> pa.Table:
     """`user Q0 item rank score tag` per line, separated by spaces or tabs."""
     content = re.sub(rb"[ \t]+", b" ", read_text(path))
-    return _parsed(path, re.sub(rb" ?(\r\n|\r|\n) ?", b"\n", content), " ", TREC_COLUMNS, "user Q0 item rank score tag")
+    lines, form = re.sub(rb" ?(\r\n|\r|\n) ?", b"\n", content), "user Q0 item rank score tag"
+    try:
+        return _parsed(path, lines, " ", TREC_COLUMNS, form)
+    except DataError:  # a tag may be a name of several words
+        one_word = re.sub(rb"(?m)^((?:[^ \n]+ ){5})[^\n]+$", rb"\1tag", lines)
+        return _parsed(path, one_word, " ", TREC_COLUMNS, form)
 
 
 def _parsed(path: Path, content: bytes, delimiter: str, names: tuple[str, ...], form: str) -> pa.Table:
@@ -141,10 +146,18 @@ def _pair(path: Path, arrays: dict[str, Array]) -> pa.Table:
     rows = users[0] if users else np.arange(len(ids[0]))
     if len(rows) != len(ids[0]):
         raise DataError(f"{path} has {len(rows)} user ids for {len(ids[0])} rows of items; store one per row")
-    listed = ids[0] >= 0  # implicit fills up with -1 where it finds fewer items than asked for
+    listed = ~_filled_up(ids[0], scores[0])
     columns: dict[str, Any] = {
         "user_id": np.repeat(rows, listed.sum(axis=1)),
         "item_id": ids[0][listed],
         "score": scores[0][listed],
     }
     return pa.table(columns)
+
+
+def _filled_up(ids: Array, scores: Array) -> Array:
+    """Places that implicit fills up where it finds fewer items than asked for: with -1, with items that it filters
+    out, whose score is the lowest there is, and behind those, where there are no more items, with item 0 at 0."""
+    filler = (ids < 0) | (scores <= np.finfo(np.float32).min)
+    behind = np.logical_or.accumulate(filler, axis=1)
+    return np.asarray(filler | (behind & (ids == 0) & (scores == 0)))

@@ -63,7 +63,8 @@ class Entries:
             "lists_rank_reversed": rises & ~falls,
         }
         counts = {name: int(np.count_nonzero(lists)) for name, lists in found.items()}
-        return {**counts, "rows_with_infinite_scores": int(np.count_nonzero(np.isinf(self.score)))}
+        unlimited = np.abs(self.score) >= np.finfo(np.float32).max  # libraries mask with either
+        return {**counts, "rows_with_infinite_scores": int(np.count_nonzero(unlimited))}
 
     def _lists_where(self, between: Array, opens: Array) -> Array:
         """Which lists have a pair of neighbours that the mask marks; `opens` are the first rows of the lists."""

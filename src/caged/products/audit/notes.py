@@ -72,8 +72,8 @@ _TREATMENTS = (
     _Treatment(
         "rows_with_infinite_scores",
         lambda n: (
-            f"{_rows(n)} {_verb(n, 'has', 'have')} an infinite score: first or last in the list; an item that was "
-            f"masked out does not belong into a list, take such rows out."
+            f"{_rows(n)} {_verb(n, 'has', 'have')} an infinite score, or the largest there is: first or last in the "
+            f"list; an item that was masked out does not belong into a list, take such rows out."
         ),
     ),
     _Treatment(
