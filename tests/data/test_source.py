@@ -31,6 +31,24 @@ def test_a_log_file_is_named_without_its_suffixes(tmp_path: Path) -> None:
     assert len(source.log) == 2
 
 
+def test_a_folder_of_part_files_is_one_log(tmp_path: Path) -> None:
+    folder = tmp_path / "clicks"
+    (folder / "day=1").mkdir(parents=True)
+    for number, name in enumerate(["part-0.csv", "day=1/part-1.csv"]):
+        (folder / name).write_text(f"user_id,item_id\n{number},{number + 5}\n9,5\n")
+    (folder / "_SUCCESS").touch()
+    source = load(folder)
+    assert (source.name, source.parts) == ("clicks", None)
+    assert source.log is not None
+    assert source.log.to_arrow().to_pydict() == {"user_id": [0, 1, 9], "item_id": [5, 6, 5]}
+    assert source.log.merged == 1
+    with pytest.raises(DataError, match="catalogue 'occurring'"):
+        load(folder, catalogue="max_id")
+    (folder / "notes.md").touch()
+    with pytest.raises(DataError, match="has no train and no test file, found: .*the part files of one log"):
+        load(folder)
+
+
 def test_the_parts_of_a_folder_share_the_catalogue_of_all(tmp_path: Path) -> None:
     source = load(str(text_split(tmp_path / "set.1", valid="2 2 9\n")))
     assert source.name == "set.1"

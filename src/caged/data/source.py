@@ -1,4 +1,4 @@
-"""What `--data` takes: a known dataset, a log (a file or what `caged data import` wrote), or the parts of a split."""
+"""What `--data` takes: a known dataset, a log (a file, part files, or what `caged data import` wrote), or a split."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from caged.data.parts import NOT_LIKED, PARTS
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, IdsAs, ids_of
 from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
+from caged.data.readers.folders import part_files, read_part_files
 from caged.data.readers.text import parse_lightgcn, read_lightgcn
 from caged.data.shown import SOURCE
 from caged.errors import DataError, unknown
@@ -71,8 +72,8 @@ def load(
     min_rating: float | None = None,
     catalogue: Catalogue = "occurring",
 ) -> Source:
-    """Read a known dataset (a name), a log (a file, or a folder that `caged data import` wrote), or a folder with train
-    and test files (and perhaps valid and test_negative).
+    """Read a known dataset (a name), a log (a file, a folder of part files, or what `caged data import` wrote), or a
+    folder with train and test files (and perhaps valid and test_negative).
 
     The catalogue are the users and items that occur in any part, and the items of `items.parquet` where a folder with
     parts has one. `catalogue="max_id"`, for LightGCN text only, makes
@@ -88,15 +89,17 @@ def load(
     recognised = dataset_in(path) if path.is_dir() else None
     if recognised is not None:
         return load_dataset(recognised, path, columns=columns, min_rating=min_rating, catalogue=catalogue)
-    is_split = path.is_dir() and not is_canonical(path)
+    in_parts = holds_part_files(path)
+    is_split = path.is_dir() and not is_canonical(path) and not in_parts
     files = _part_files(path) if is_split else {"log": path}
     listed = _listed_items(path / ITEM_TABLE, columns.ids) if is_split and catalogue == "occurring" else None
     if catalogue == "max_id":
         contents = _read_up_to_max_id(files, columns, min_rating)
     else:
+        read = read_part_files if in_parts else read_part
         contents = _read_occurring(
             files,
-            lambda part, file: read_part(
+            lambda part, file: read(
                 file, columns=_columns_of(part, file, columns, files), min_rating=_min_rating_of(part, min_rating)
             ),
             listed=listed,
@@ -261,6 +264,16 @@ def _located(source: str | Path) -> tuple[str, Path]:
     return name[: len(name) - len(suffix or "")], path
 
 
+def holds_part_files(path: Path) -> bool:
+    """Whether a folder holds the part files of one log: all of one kind, and not the files of a split."""
+    if not path.is_dir() or is_canonical(path) or {one.name.partition(".")[0] for one in path.iterdir()} & set(PARTS):
+        return False
+    try:
+        return bool(part_files(path))
+    except DataError:
+        return False
+
+
 def _part_files(folder: Path) -> dict[str, Path]:
     """The file of each part, in the order of `PARTS`."""
     files = {}
@@ -276,8 +289,8 @@ def _part_files(folder: Path) -> dict[str, Path]:
         present = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise DataError(
             f"{folder} has no {' and no '.join(missing)} file, found: {present}; "
-            f"a folder needs train and test (and may have valid and test_negative) as .txt, .csv, .tsv or .parquet, "
-            f"a single log is given as a file"
+            f"a folder needs train and test (and may have valid and test_negative) as .txt, .csv, .tsv or .parquet, or "
+            f"the part files of one log, all with the same suffix"
         )
     return files
 
@@ -317,7 +330,7 @@ def _read_up_to_max_id(
 ) -> dict[str, Interactions]:
     for path in files.values():
         if (
-            is_canonical(path)
+            path.is_dir()
             or reader_for(path) is not read_lightgcn
             or columns != DEFAULT_COLUMNS
             or min_rating is not None

@@ -29,7 +29,7 @@ from caged.data.readers.files import (
 )
 from caged.data.readers.folders import read_part_files
 from caged.data.readers.text import csv_options, header_hint, header_of, read_text
-from caged.data.source import Source, load
+from caged.data.source import Source, holds_part_files, load
 from caged.data.splits.kinds import Split
 from caged.errors import DataError
 
@@ -133,7 +133,7 @@ def _parts_of(source: Log, alone: str, how: _Reading) -> dict[str, Interactions]
         path = Path(source)
         if str(source) not in DATASETS and (path.suffix or path.exists()) and (path.is_file() or is_canonical(path)):
             return {alone: read_part(path, columns=how.columns, min_rating=how.min_rating)}
-        if str(source) not in DATASETS and path.is_dir() and _is_one_log(path):
+        if str(source) not in DATASETS and dataset_in(path) is None and holds_part_files(path):
             return {alone: read_part_files(path, columns=how.columns, min_rating=how.min_rating)}
         if str(source) not in DATASETS and not path.is_dir():
             reader_for(path)  # says that it does not exist, or what is wrong with its name
@@ -141,12 +141,6 @@ def _parts_of(source: Log, alone: str, how: _Reading) -> dict[str, Interactions]
     if isinstance(source, Source):
         return {alone: source.log} if source.log is not None else dict(source.parts or {})
     return {alone: read_frame_part(source, columns=how.columns, min_rating=how.min_rating)}
-
-
-def _is_one_log(folder: Path) -> bool:
-    """Whether a folder holds the part files of one log: neither a known dataset nor the parts of a split."""
-    names = {path.name.partition(".")[0] for path in folder.iterdir()}
-    return dataset_in(folder) is None and not names & set(PARTS)
 
 
 def _part(source: Log, name: str, how: _Reading) -> Interactions:
