@@ -3,7 +3,7 @@
     python -m tools.coverage_table docs/metrics.md
 
 measures it anew, in minutes, and rewrites what stands between `<!-- coverage: all -->` and `<!-- end -->`. The slow
-test of this file measures it with another seed.
+test of this file measures it with another seed. Neither is one with which a limit of the intervals was chosen (0, 1).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tools.marked import filled
 K = 20
 SIZES = (50, 200, 1000)
 REPEATS, DRAWS, MANY_USERS = 1000, 400, 1_000_000
+SEED = 7  # of the table
 KEYS = (
     "recall@20",
     "recall@20/niche",
@@ -105,7 +106,7 @@ def truth(market: Market, rng: np.random.Generator) -> dict[str, float]:
     }
 
 
-def coverage(users: int, repeats: int = REPEATS, seed: int = 0) -> dict[str, tuple[float, float]]:
+def coverage(users: int, repeats: int = REPEATS, seed: int = SEED) -> dict[str, tuple[float, float]]:
     """Of each key, the share of the intervals that hold the truth, and the share of samples that have one."""
     rng, market = np.random.default_rng([seed, users]), Market()
     true = truth(market, np.random.default_rng(seed))
