@@ -45,7 +45,7 @@ def test_a_folder_of_part_files_is_one_log(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="catalogue 'occurring'"):
         load(folder, catalogue="max_id")
     (folder / "notes.md").touch()
-    with pytest.raises(DataError, match="has no train and no test file, found: .*the part files of one log"):
+    with pytest.raises(DataError, match=r"has no train and no test file, found: .*the part files of one log"):
         load(folder)
 
 

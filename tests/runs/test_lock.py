@@ -101,6 +101,18 @@ def test_one_that_its_writer_did_not_complete(tmp_path: Path, content: str) -> N
     assert taken(tmp_path)
 
 
+@pytest.mark.parametrize("pid", ["1", 0, -1, 2**40, 1.5, None])
+def test_one_with_a_number_that_no_process_has(tmp_path: Path, pid: Any) -> None:
+    held_by(tmp_path, pid=pid, process=None)
+    assert taken(tmp_path)
+
+
+def test_one_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / LOCK).mkdir()
+    with pytest.raises(RunError, match=r"could not read .*: Is a directory"):
+        taken(tmp_path)
+
+
 TAKE_OVER = """
 import sys, time
 from pathlib import Path
@@ -143,7 +155,7 @@ def test_two_processes_on_one_run(log_csv: Path, tmp_path: Path) -> None:
             assert first.poll() is None
             time.sleep(0.01)
         refused(caged("train", "--resume", folder), f"process {first.pid} on", "wait until it ends")
-        refused(caged(*arguments), "is not empty")
+        refused(caged(*arguments), f"process {first.pid} on", "wait until it ends")
         assert json.loads((folder / "run.json").read_text())["resumed"] == 0
         assert first.poll() is None
     finally:

@@ -32,7 +32,7 @@ from caged.data.source import ITEM_TABLE, item_titles
 from caged.errors import CagedError, RunError, memory_error
 from caged.files import json_ready, make_output_folder, read_json, remove_leftovers, replacing, write_json
 from caged.runs.loading import DatasetFacts, Loaded, load_data
-from caged.runs.lock import holds_a_lock_alone, locked
+from caged.runs.lock import holds_a_lock_alone, locked, refuse_held
 from caged.runs.results import write_result
 from caged.runs.spec import ExperimentSpec
 
@@ -151,6 +151,7 @@ class RunFolder:
     @contextmanager
     def create(cls, path: Path, run: Run) -> Iterator[RunFolder]:
         """A new folder, locked until the work in it is done."""
+        refuse_held(path)
         with locked(path if holds_a_lock_alone(path) else make_output_folder(path)):
             if cls.is_one(path):
                 raise RunError(f"another process wrote a run to {path} at this moment; choose another --out")

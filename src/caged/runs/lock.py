@@ -20,6 +20,7 @@ from caged.errors import RunError
 LOCK = "run.lock"
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 STARTED = 18  # the field of /proc/PID/stat that says when, counted from the one after the state
+LARGEST_PID = 2**31 - 1
 DEAD = ("Z", "X")  # states of a process that ended and whose parent has not asked about it yet
 
 
@@ -51,6 +52,13 @@ def holds_a_lock_alone(folder: Path) -> bool:
     return folder.is_dir() and [file.name for file in folder.iterdir()] == [LOCK]
 
 
+def refuse_held(folder: Path) -> None:
+    """An error that names the holder where somebody works on `folder`: not the moment to be told to delete it."""
+    holder = _holder(folder / LOCK)
+    if holder is not None and not holder.is_gone:
+        raise _refusal(folder / LOCK, holder)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Nobody else works on `folder` meanwhile; an error that names the holder where somebody does."""
@@ -66,9 +74,7 @@ def locked(folder: Path) -> Iterator[None]:
 def _take(path: Path) -> None:
     try:
         with _one_at_a_time(path.parent):
-            holder = _holder(path)
-            if holder is not None and not holder.is_gone:
-                raise _refusal(path, holder)
+            refuse_held(path.parent)
             path.unlink(missing_ok=True)
             with path.open("x", encoding="utf-8") as handle:
                 json.dump(asdict(Holder.this_process()), handle)
@@ -98,9 +104,13 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 def _holder(path: Path) -> Holder | None:
     """None where there is no lock, or one whose writer died before it was complete."""
     try:
-        return Holder(**json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, TypeError, ValueError):
+        said = json.loads(path.read_text(encoding="utf-8"))
+        holder = Holder(**said)
+    except (FileNotFoundError, NotADirectoryError, TypeError, ValueError):
         return None
+    except OSError as error:
+        raise RunError(f"could not read {path}: {error.strerror}; delete it if nobody works on the folder") from error
+    return holder if isinstance(said["pid"], int) and 0 < holder.pid <= LARGEST_PID else None
 
 
 def _refusal(path: Path, holder: Holder) -> RunError:

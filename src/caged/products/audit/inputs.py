@@ -14,7 +14,6 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
-from caged.data.parts import PARTS
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, IdsAs, ids_of, integers_where_all, need_column, refuse_repeated
 from caged.data.readers.files import (
