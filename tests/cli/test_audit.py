@@ -72,14 +72,16 @@ def test_a_table_with_intervals_and_the_verdict(parts: Path) -> None:
     assert "Audit of recs, test: natural" in outcome.out
     assert re.search(rf"^recall@{K}/niche +0\.\d+ +0\.\d+ to 0\.\d+ +\d+$", outcome.out, re.MULTILINE)
     assert re.search(rf"^coverage@{K} +0\.\d+ +- +59$", outcome.out, re.MULTILINE)
-    assert "The lists exaggerate popularity: the most popular fifth of the items fills" in outcome.out
+    assert "Clearly captured by popularity: half of all places go to" in outcome.out
+    assert "Popular items take much of the room of niche ones: the most popular fifth of the items fills" in outcome.out
     assert "1 user with test items has no list: their accuracy counts as 0." in outcome.err
 
 
 def test_json_holds_everything(parts: Path) -> None:
     found = numbers(audit(parts, "--json"))
     assert found["evidence"] == "natural"
-    assert len(found["verdict"]) == 3
+    assert len(found["verdict"]) == 4
+    assert found["severity"] == {"level": 2, "grade": "Clearly captured by popularity"}
     low, high = found["intervals"][f"recall@{K}"]
     assert low <= found["metrics"][f"recall@{K}"] <= high
     assert found["users"][f"recall@{K}"] == 60
@@ -114,8 +116,8 @@ def test_several_tests_and_what_they_rest_on(parts: Path, tmp_path: Path) -> Non
     assert found["evidence"] == "random"
     assert found["further_tests"]["oracle"]["evidence"] == "oracle"
     assert found["further_tests"]["oracle"]["metrics"] == found["metrics"]
-    assert "test (random):" in page.read_text()
-    assert "oracle (oracle):" in page.read_text()
+    assert "test (shown at random):" in page.read_text()
+    assert "oracle (true taste):" in page.read_text()
 
 
 def test_several_cut_offs_and_titles(parts: Path, tmp_path: Path) -> None:
@@ -126,7 +128,7 @@ def test_several_cut_offs_and_titles(parts: Path, tmp_path: Path) -> None:
     assert outcome.code == 0, outcome.err
     assert "recall@3" in outcome.out
     assert "recall@5" in outcome.out
-    assert "The first 3 recommendations for 59 users, out of a catalogue of 45 items" in page.read_text()
+    assert "The first 3 recommendations for 59 users, from a catalogue of 45 items" in page.read_text()
     assert "Title 0" in page.read_text()
 
 

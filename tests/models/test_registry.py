@@ -26,6 +26,14 @@ def test_a_line_leads_to_the_classes(name: str) -> None:
     assert known.method(known.config()).config == known.config()
 
 
+def test_names_looks_and_sentences_for_pages() -> None:
+    assert len({known.look for known in METHODS.values()}) == len(METHODS)
+    assert len({known.display for known in METHODS.values()}) == len(METHODS)
+    for known in METHODS.values():
+        assert known.display
+        assert re.fullmatch(r"[A-Z][^.]*\.", known.plain), known.name
+
+
 def test_an_unknown_name() -> None:
     with pytest.raises(ConfigError, match=r"unknown method 'lightgnc'.*did you mean 'lightgcn'"):
         registered("lightgnc")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from caged.products.audit import (
     Audit,
     AuditResult,
     Base,
+    GateOutcome,
     ListNames,
     Verdict,
     audit_lists,
@@ -151,6 +153,7 @@ def audit(
         for note in base.check_comparable(result, gates):
             say(f"note: {note}")
     verdicts = judge(gates, result.metrics, base, interval_of=lambda gate: sure_interval(gate, result, base))
+    result = replace(result, gates=tuple(GateOutcome(one.gate.text, one.failed, one.reason) for one in verdicts))
     _write(result, out, html)
     _report(result, verdicts, as_json=as_json)
     _say_where(out, html)

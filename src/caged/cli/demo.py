@@ -12,6 +12,7 @@ from caged.cli.output import AsJson, Verbose, command_line, print_json, print_se
 from caged.data.market import MarketConfig
 from caged.errors import RunError
 from caged.files import make_writable_folder, write_json, write_text
+from caged.models import display_name
 from caged.page.html import require_templates
 from caged.products.audit import AuditResult, audit_html
 from caged.products.demo import Demo, comparison, demo_html, run_demo, sentences
@@ -56,7 +57,9 @@ def demo(
     write_json(out / NUMBERS, numbers)
     pages = {method: f"audit-{method}.html" for method in audits}
     for method, audit in audits.items():
-        write_text(out / pages[method], audit_html(replace(audit, command=command)))
+        links = [("Back to the demo", PAGE), *((f"Audit of {display_name(name)}", pages[name]) for name in pages)]
+        others = [link for link in links if link[1] != pages[method]]
+        write_text(out / pages[method], audit_html(replace(audit, command=command), links=others))
     write_text(out / PAGE, demo_html(shown, command, pages))
     _report(shown, numbers, as_json=as_json)
     say(f"the page: {out / PAGE}, the numbers: {out / NUMBERS}")

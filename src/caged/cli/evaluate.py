@@ -14,7 +14,7 @@ from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
-from caged.products.audit import audit_html, audit_run
+from caged.products.audit import audit_html, audit_run, run_sections
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.execute import evaluate_part, is_validated, warnings_of
@@ -77,7 +77,7 @@ def evaluate(
         further = {name: evaluate_part(model, data.split, other, spec, where) for name, other in others.items()}
         command = command_line()
         audited = audit_run(folder, data, evaluation, part=part, further=further, command=command)
-        write_text(html, audit_html(audited))
+        write_text(html, audit_html(audited, further=run_sections(folder)))
         say(f"page: {html}")
     if as_json:
         print_json(

@@ -15,7 +15,7 @@ from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.files import read_json, write_text
 from caged.page.html import templates_are_there
-from caged.products.audit import audit_html, audit_run
+from caged.products.audit import audit_html, audit_run, run_sections
 from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
 from caged.runs.folder import METRICS, RunFolder
 from caged.runs.results import ResultPlace
@@ -175,7 +175,7 @@ def _write_page(result: RunResult) -> None:
     folder, further, command = result.folder, result.further, result.run.command
     try:
         audited = audit_run(folder, result.data, result.evaluation, further=further, command=command)
-        write_text(folder.path / REPORT, audit_html(audited))
+        write_text(folder.path / REPORT, audit_html(audited, further=run_sections(folder)))
     except CagedError as error:
         say(f"note: {REPORT} is left out: {error}")
 

@@ -6,7 +6,7 @@ The registry is there at once; the contract, and torch with it, when one of its 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from caged.models.registry import METHODS, Registered, register, registered
+from caged.models.registry import METHODS, Registered, display_name, register, registered
 
 if TYPE_CHECKING:
     from caged.models.contract import (
@@ -45,6 +45,7 @@ __all__ = [
     "Stage",
     "StartsFromTables",
     "State",
+    "display_name",
     "register",
     "registered",
 ]

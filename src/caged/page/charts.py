@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -88,22 +88,28 @@ def line_chart(
     width: int = 720,
     height: int = 320,
     markers: bool = True,
+    legend: bool = True,
 ) -> str:
     """Lines over a shared numeric axis; `x_names` are the words for each place on hover, `x_ticks` the places that
-    are written below the axis (by default all).
+    are written below the axis (by default all), which it reaches.
 
-    Without `markers` the points are seen only under the pointer: for smooth curves of many points.
+    Without `markers` the points are seen only under the pointer: for smooth curves of many points. Without `legend`
+    no line is named: for one that the title of the chart names.
     """
     series = _with_looks(series)
     levels = svg.ticks([value for one in series for value in one.extremes])
-    named_at_ends = width >= _ROOMY and _ends_apart(series, Scale(levels[0], levels[-1], 0, height - 100))
-    heading, top = _heading(y_label, () if named_at_ends else series, width, lines=True)
+    named_at_ends = legend and width >= _ROOMY and _ends_apart(series, Scale(levels[0], levels[-1], 0, height - 100))
+    key = _line_key if markers else _bare_line_key
+    heading, top = _heading(y_label, series if legend and not named_at_ends else (), width, key)
     right = 20 + (max((text_width(one.name) for one in series), default=0) + 12 if named_at_ends else 0)
     plot = _Plot(_gutter(levels, y_format), top, width - right, height - 48)
-    across = Scale(min(x), max(x) if max(x) > min(x) else min(x) + 1, plot.left + 10, plot.right - 10)
+    low, high = min([*x, *(x_ticks or ())]), max([*x, *(x_ticks or ())])
+    across = Scale(low, high if high > low else low + 1, plot.left + 10, plot.right - 10)
     upward = Scale(levels[0], levels[-1], plot.bottom, plot.top)
     drawn = [heading, *_level_lines(levels, upward, plot, y_format)]
-    drawn += _places([(across(place), x_format(place)) for place in x_ticks or x], plot, x_label)
+    below = x_ticks or x
+    words = svg.tick_texts(below, x_format) if x_ticks else [x_format(place) for place in x]
+    drawn += _places(list(zip(map(across, below), words, strict=True)), plot, x_label)
     for one in series:
         drawn += [_band(one, x, across, upward), _line(one, x, across, upward)]
     for one in series:
@@ -130,7 +136,7 @@ def bar_chart(
     """A group of bars per category, one bar per series; `category_names` are the words on hover."""
     series = _with_looks(series)
     prefix = _prefix(title, width)
-    heading, top = _heading(y_label, series, width, prefix=prefix)
+    heading, top = _heading(y_label, series, width, lambda one, x, y: svg.bar(_look(one), x, y - 10, 20, 12, prefix))
     levels = svg.ticks([value for one in series for value in one.extremes])
     plot = _Plot(_gutter(levels, y_format), top, width - 8, height - 48)
     upward = Scale(levels[0], levels[-1], plot.bottom, plot.top)
@@ -162,6 +168,7 @@ def row_chart(
     description: str = "",
     x_label: str = "",
     x_format: Format = decimal,
+    tick_format: Format | None = None,
     width: int = 350,
 ) -> str:
     """Horizontal bars from zero, the value written beside each; values may be negative (differences)."""
@@ -176,8 +183,8 @@ def row_chart(
     across = Scale(levels[0], levels[-1], plot.left, plot.right)
     drawn = [svg.patterns([_look(one) for one in series], prefix)]
     drawn += [svg.rule(across(level), plot.top, across(level), plot.bottom, strong=level == 0) for level in levels]
-    for level in _apart(levels, across, x_format):
-        drawn.append(label(x_format(level), across(level), plot.bottom + 18, anchor="middle", faint=True))
+    for level, text in _apart(levels, across, tick_format or x_format):
+        drawn.append(label(text, across(level), plot.bottom + 18, anchor="middle", faint=True))
     for index, one in enumerate(series):
         middle = 8 + (index + 0.5) * _ROW_HEIGHT
         drawn.append(label(svg.shortened(one.name, names - 10), names - 10, middle + 4.5, anchor="end"))
@@ -216,11 +223,11 @@ def _said(one: Series, index: int, written: Format) -> str:
 
 
 def _gutter(levels: Sequence[float], written: Format) -> float:
-    return max(text_width(written(level)) for level in levels) + 14
+    return max(map(text_width, svg.tick_texts(levels, written))) + 14
 
 
 def _heading(
-    y_label: str, series: Sequence[Series], width: int, *, lines: bool = False, prefix: str = ""
+    y_label: str, series: Sequence[Series], width: int, key: Callable[[Series, float, float], str]
 ) -> tuple[str, float]:
     """The name of the vertical axis, then the legend in as many lines as it needs; and where the plot may begin."""
     drawn, y = [], 14.0
@@ -232,30 +239,35 @@ def _heading(
         needed = _KEY_WIDTH + text_width(one.name) + 18
         if x and x + needed > width:
             x, y = 0.0, y + _LINE_HEIGHT
-        drawn.append(_line_key(one, x, y) if lines else svg.bar(_look(one), x, y - 10, 20, 12, prefix))
+        drawn.append(key(one, x, y))
         drawn.append(label(one.name, x + _KEY_WIDTH, y))
         x += needed
     return "".join(drawn), y + (22 if series else 0)
 
 
+def _bare_line_key(one: Series, x: float, y: float) -> str:
+    return _stroke(f"M{x:.1f},{y - 4:.1f} h22", one)
+
+
 def _line_key(one: Series, x: float, y: float) -> str:
-    return _stroke(f"M{x:.1f},{y - 4:.1f} h22", one) + svg.marker(_look(one), x + 11, y - 4)
+    return _bare_line_key(one, x, y) + svg.marker(_look(one), x + 11, y - 4)
 
 
 def _level_lines(levels: Sequence[float], upward: Scale, plot: _Plot, written: Format) -> Iterator[str]:
-    for level in levels:
+    for level, text in zip(levels, svg.tick_texts(levels, written), strict=True):
         y = upward(level)
         yield svg.rule(plot.left, y, plot.right, y, strong=level == 0)
-        yield label(written(level), plot.left - 8, y + 4.5, anchor="end", faint=True)
+        yield label(text, plot.left - 8, y + 4.5, anchor="end", faint=True)
 
 
-def _apart(levels: Sequence[float], across: Scale, written: Format) -> list[float]:
+def _apart(levels: Sequence[float], across: Scale, written: Format) -> list[tuple[float, str]]:
     """Zero and every second (third, ...) level to both sides of it, so that their words do not touch."""
-    widest = max(text_width(written(level)) for level in levels) + 10
+    texts = svg.tick_texts(levels, written)
+    widest = max(map(text_width, texts)) + 10
     room = across(levels[1]) - across(levels[0])
     every = max(1, math.ceil(widest / room))
     zero = min(range(len(levels)), key=lambda place: abs(levels[place]))
-    return [level for place, level in enumerate(levels) if (place - zero) % every == 0]
+    return [pair for place, pair in enumerate(zip(levels, texts, strict=True)) if (place - zero) % every == 0]
 
 
 def _places(places: Sequence[tuple[float, str]], plot: _Plot, x_label: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from caged.evaluation.metrics import MetricKey
 
 POPULAR = "the most popular fifth of the items with training interactions"
@@ -13,6 +15,13 @@ _GROUPS = {
     "niche-taste": "Only users with niche taste: the fifth whose history holds the smallest share of popular items.",
     "diverse": "Only users in between: neither the fifth with the most nor the fifth with the least popular history.",
     "blockbuster": "Only blockbuster users: the fifth whose history holds the largest share of popular items.",
+}
+GROUP_NAMES = {
+    "popular": "Popular items",
+    "niche": "Niche items",
+    "niche-taste": "Niche taste",
+    "diverse": "In between",
+    "blockbuster": "Blockbuster taste",
 }
 BETTER = {"up": "higher", "down": "lower", "zero": "near 0", "none": "neither"}  # by direction, for a cell
 _SENTENCES = {"up": "Higher is better.", "down": "Lower is better.", "zero": "Best at 0.", "none": ""}
@@ -28,3 +37,25 @@ def meaning(key: MetricKey) -> str:
     said = [key.metric.meaning.format(k=key.k)]
     said += [_GROUPS[key.group]] if key.group else []
     return " ".join([*said, _SENTENCES[key.metric.direction]]).rstrip()
+
+
+def glossary(keys: Sequence[MetricKey]) -> list[tuple[str, str]]:
+    """An entry per metric and one per group that the keys are about; what holds for all forms is said once.
+
+    >>> glossary([MetricKey("exposure_rate", 5, "popular")])[0][0]
+    'exposure_rate@5 (popular items)'
+    """
+    metrics: dict[MetricKey, list[str | None]] = {}
+    for key in keys:
+        metrics.setdefault(key.of(None), []).append(key.group)
+    groups = dict.fromkeys(group for forms in metrics.values() for group in forms if group)
+    return [(_form(key, forms), meaning(key)) for key, forms in metrics.items()] + [
+        (GROUP_NAMES[group], _GROUPS[group]) for group in groups
+    ]
+
+
+def _form(key: MetricKey, forms: Sequence[str | None]) -> str:
+    """A metric that exists for groups only is called after them."""
+    if None in forms:
+        return str(key)
+    return f"{key} ({', '.join(GROUP_NAMES[group].lower() for group in forms if group)})"

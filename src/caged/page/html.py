@@ -7,11 +7,12 @@ A term with a meaning shows it on hover, and on Enter or a tap in a box of its o
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from caged.errors import ConfigError
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 # Widths in CSS pixels at which a chart is drawn one to one: the column of the page, half of it, and a phone.
 WIDE, HALF, NARROW = 720, 348, 350
+
+_FIT_A_PHONE = 3  # columns
+_LONG_PAGE = 4  # sections from which on a page has a contents list
 
 Draw = Callable[[int], str]  # a width in, SVG out
 
@@ -52,6 +56,11 @@ class Table:
     columns: Sequence[ColumnHead]
     rows: Sequence[Sequence[str]]
 
+    @property
+    def is_wide(self) -> bool:
+        """Too wide for a phone, where it scrolls sideways."""
+        return len(self.columns) > _FIT_A_PHONE
+
 
 @dataclass(frozen=True)
 class Panel:
@@ -80,6 +89,23 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.lead}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The one thing to remember of a page, graded from 0 (fine) to `WORST` where there is something to grade."""
+
+    sentence: str
+    detail: str = ""  # a little smaller
+    level: int = 0
+    grade: str = ""  # the level in words; empty where there is nothing to grade
+    meaning: str = ""  # how it is graded
+
+    WORST: ClassVar[int] = 4
+
+    def __str__(self) -> str:
+        said = f"{self.sentence} {self.detail}".rstrip()
+        return f"{self.grade}: {said[0].lower()}{said[1:]}" if self.grade else said
 
 
 @dataclass(frozen=True)
@@ -122,6 +148,8 @@ class Person:
 
 @dataclass(frozen=True)
 class Section:
+    """One part of a page, with an entry in its contents list."""
+
     title: str
     paragraphs: Sequence[str] = ()
     figure: Figure | None = None
@@ -131,6 +159,15 @@ class Section:
     bullets: Sequence[str] = ()
     folded: str = ""  # the table unfolds under these words
 
+    @property
+    def anchor(self) -> str:
+        """What a link to this section ends in; titles of a page differ.
+
+        >>> Section("Who gets the places?").anchor
+        'who-gets-the-places'
+        """
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
 
 @dataclass(frozen=True)
 class Page:
@@ -138,13 +175,18 @@ class Page:
 
     title: str
     subtitle: str
-    notice: str
     findings: Sequence[str | Finding]
     sections: Sequence[Section]
     command: str
+    notice: str = ""
+    headline: Headline | None = None
     glossary: Sequence[tuple[str, str]] = ()
     facts: Sequence[tuple[str, str]] = field(default=())
     links: Sequence[tuple[str, str]] = ()  # to pages beside this one: words, file name
+
+    @property
+    def has_contents(self) -> bool:
+        return len(self.sections) >= _LONG_PAGE
 
 
 class Definitions:

@@ -71,17 +71,25 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}".removesuffix(".0") + "%"
 
 
-def percent_change(percentage: float) -> str:
-    """A relative change, given in percent.
+def signed_percent(value: float) -> str:
+    """
+    >>> signed_percent(0.123), signed_percent(-0.5), signed_percent(0.0), signed_percent(math.nan)
+    ('+12.3%', '-50%', '0%', '-')
+    """
+    return f"+{percent(value)}" if value > 0 else percent(value)
 
-    >>> percent_change(-3.14159), percent_change(18015.2), percent_change(-0.001), percent_change(math.nan)
-    ('-3.1%', '+18,015%', '0.0%', '-')
+
+def percent_change(percentage: float) -> str:
+    """A relative change, given in percent; from ten times on in words that can be pictured.
+
+    >>> percent_change(-3.14159), percent_change(1190.0), percent_change(-0.001), percent_change(math.nan)
+    ('-3.1%', '13 times', '0.0%', '-')
     """
     if not math.isfinite(percentage):
         return UNDEFINED
     if abs(percentage) < 0.05:
         return "0.0%"
-    return f"{percentage:+,.0f}%" if abs(percentage) >= 1000 else f"{percentage:+.1f}%"
+    return f"{1 + percentage / 100:,.0f} times" if percentage >= 900 else f"{percentage:+.1f}%"
 
 
 def p_value(p: float) -> str:

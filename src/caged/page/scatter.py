@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 from caged.page import svg
 from caged.page.numbers import Format, decimal
@@ -29,8 +30,21 @@ class _Box:
         )
 
 
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Two values, and the interval of each where one is known."""
+
+    x: float
+    y: float
+    x_interval: Bounds | None = None
+    y_interval: Bounds | None = None
+
+
 def scatter(
-    points: Mapping[str, tuple[float, float]],
+    points: Mapping[str, Point],
     front: Sequence[str],
     *,
     title: str,
@@ -43,28 +57,29 @@ def scatter(
     height: int = 400,
 ) -> str:
     """Points with their names beside them; a stepped line joins the front. Both axes show where the points are."""
-    x_levels, y_levels = (
-        zoomed_ticks([point[axis] for point in points.values()], 3 if width < 500 and axis == 0 else 5)
-        for axis in (0, 1)
-    )
-    left, right = max(text_width(written(level)) for level in y_levels) + 14, width - 16
+    x_levels = zoomed_ticks(_reached(points, "x"), 3 if width < 500 else 5)
+    y_levels = zoomed_ticks(_reached(points, "y"), 5)
+    left, right = max(map(text_width, svg.tick_texts(y_levels, written))) + 14, width - 16
     top, bottom = 30.0, height - 48.0
     across = Scale(x_levels[0], x_levels[-1], left + 4, right - 4)
     upward = Scale(y_levels[0], y_levels[-1], bottom - 4, top + 4)
-    places = {name: (across(x), upward(y)) for name, (x, y) in points.items()}
+    places = {name: (across(point.x), upward(point.y)) for name, point in points.items()}
     looks = looks or {name: index for index, name in enumerate(points)}
     drawn = [label(y_label, 0, 14, faint=True), label(x_label, right, height - 8, anchor="end", faint=True)]
-    for level in y_levels:
+    for level, text in zip(y_levels, svg.tick_texts(y_levels, written), strict=True):
         drawn += [svg.rule(left, upward(level), right, upward(level))]
-        drawn += [label(written(level), left - 8, upward(level) + 4.5, anchor="end", faint=True)]
-    for level in x_levels:
+        drawn += [label(text, left - 8, upward(level) + 4.5, anchor="end", faint=True)]
+    for level, text in zip(x_levels, svg.tick_texts(x_levels, written), strict=True):
         drawn += [svg.rule(across(level), top, across(level), bottom)]
-        drawn += [label(written(level), across(level), bottom + 19, anchor="middle", faint=True)]
+        drawn += [label(text, across(level), bottom + 19, anchor="middle", faint=True)]
     drawn.append(_front([places[name] for name in front], left, bottom))
     for name, (x, y) in places.items():
-        said = f"{name}: {x_label} {written(points[name][0])}, {y_label} {written(points[name][1])}"
-        mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), svg.marker(looks[name], x, y))
-        drawn.append(tag("g", svg.hover(said), mark, class_="mark"))
+        point = points[name]
+        said = [f"{x_label} {_said(point.x, point.x_interval, written)}"]
+        said += [f"{y_label} {_said(point.y, point.y_interval, written)}"]
+        reach = _reach(point, x, y, across, upward, colour(looks[name]))
+        mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), *reach, svg.marker(looks[name], x, y))
+        drawn.append(tag("g", svg.hover(f"{name}: {', '.join(said)}"), mark, class_="mark"))
     drawn += _names(places, front, _Box(left, top, right, bottom))
     return svg.drawing(drawn, title, description, width, height)
 
@@ -83,6 +98,30 @@ def zoomed_ticks(values: Sequence[float], count: int = 5) -> list[float]:
     if low >= 0 and start < 0.25 * (high - low):
         start = 0.0
     return svg.round_steps(start, end, count)
+
+
+def _reached(points: Mapping[str, Point], axis: Literal["x", "y"]) -> list[float]:
+    """Everything that the axis has to show."""
+    return [
+        value
+        for point in points.values()
+        for value in (getattr(point, axis), *(getattr(point, f"{axis}_interval") or ()))
+    ]
+
+
+def _said(value: float, interval: Bounds | None, written: Format) -> str:
+    return written(value) + (f" ({written(interval[0])} to {written(interval[1])})" if interval else "")
+
+
+def _reach(point: Point, x: float, y: float, across: Scale, upward: Scale, stroke: str) -> list[str]:
+    """The intervals as thin lines through the point."""
+    ends = []
+    if point.x_interval:
+        ends.append((across(point.x_interval[0]), y, across(point.x_interval[1]), y))
+    if point.y_interval:
+        ends.append((x, upward(point.y_interval[0]), x, upward(point.y_interval[1])))
+    style = f"stroke:{stroke};stroke-width:1.25"
+    return [tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style) for x1, y1, x2, y2 in ends]
 
 
 def _front(places: Sequence[tuple[float, float]], left: float, bottom: float) -> str:

@@ -7,22 +7,26 @@ them. No series is told apart by colour alone: lines also differ in dash and mar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-REFERENCE = -1  # the look of what the series are compared with: grey, dashed, without a fill
 FONT_SIZE = 13
+# The looks of what is not a method. A look is a number: colour, dash, marker and pattern in one.
+REFERENCE = -1  # what the series are compared with: grey, dashed, without a fill
+CATALOGUE = -2  # the whole catalogue: nearly the colour of text
+LISTS, WANTED, NICHE, POPULAR = 0, 1, 2, 3
 
 INK, FAINT_INK, RULE, SURFACE = (
     f"var(--{name}, {fallback})"
     for name, fallback in (("ink", "#1c2330"), ("ink-2", "#5a6372"), ("rule", "#dfe3e9"), ("surface", "#fff"))
 )
-# Okabe and Ito's colours that stand out on white; the page replaces them on a dark ground.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_DASHES = ("", "7 4", "2 3", "10 3 2 3", "12 4", "4 2")
-_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square")
-_PATTERNS = ("", "M0,6 L6,0", "M0,3 L6,3", "M3,0 L3,6", "M0,0 L6,6", "M0,3 L6,3 M3,0 L3,6")
+# After Okabe and Ito, darkened to a contrast of 3 on white; the page replaces them on a dark ground.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c4649a", "#a67c00", "#0f8f9c", "#7a5bbf", "#8a5a44")
+COLOURS = len(_COLOURS)
+_DASHES = ("", "7 4", "2 3", "10 3 2 3", "12 4", "4 2", "1 4")
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross", "drop", "bar")
+_PATTERNS = ("", "M0,6 L6,0", "M0,3 L6,3", "M3,0 L3,6", "M0,0 L6,6", "M0,3 L6,3 M3,0 L3,6", "M0,6 L6,0 M0,0 L6,6")
 _NARROW, _WIDE = "fijlt.,:;!|'()[] I", "mwMW@%"
 
 
@@ -137,6 +141,23 @@ def ticks(values: Sequence[float], count: int = 5) -> list[float]:
     return round_steps(low, high, count)
 
 
+def tick_texts(levels: Sequence[float], written: Callable[[float], str]) -> list[str]:
+    """The words of round numbers along an axis, all but zero with the same number of decimals.
+
+    >>> tick_texts([0.0, 0.5, 1.0], str), tick_texts([0, 0.025, 0.05], lambda share: f"{100 * share:g}%")
+    (['0', '0.5', '1.0'], ['0', '2.5%', '5.0%'])
+    """
+    texts = [written(level) if level else "0" for level in levels]
+    decimals = max(len(text.rstrip("%").partition(".")[2]) for text in texts)
+    return [_padded(text, decimals) if level else text for level, text in zip(levels, texts, strict=True)]
+
+
+def _padded(text: str, decimals: int) -> str:
+    digits, percent = text.rstrip("%"), "%" if text.endswith("%") else ""
+    whole, _, fraction = digits.partition(".")
+    return (f"{whole}.{fraction:0<{decimals}}" if decimals else whole) + percent
+
+
 def round_steps(low: float, high: float, count: int) -> list[float]:
     """Multiples of a round number from the last below `low` to the first above `high`, about `count` steps."""
     rough = (high - low) / count
@@ -152,17 +173,19 @@ def round_steps(low: float, high: float, count: int) -> list[float]:
 def colour(look: int) -> str:
     if look == REFERENCE:
         return "var(--reference, #6b7480)"
-    index = look % len(_COLOURS)
+    if look == CATALOGUE:
+        return "var(--catalogue, #3d4656)"
+    index = look % COLOURS
     return f"var(--series-{index}, {_COLOURS[index]})"
 
 
 def dash(look: int) -> str:
-    return "3 4" if look == REFERENCE else _DASHES[look % len(_DASHES)]
+    return "3 4" if look == REFERENCE else "1 3" if look == CATALOGUE else _DASHES[_shape(look)]
 
 
 def marker(look: int, x: float, y: float, *, title: str = "") -> str:
     """A point; its shape differs from look to look, hollow for a reference."""
-    shape = "circle" if look == REFERENCE else _MARKERS[look % len(_MARKERS)]
+    shape = "circle" if look in (REFERENCE, CATALOGUE) else _MARKERS[_shape(look)]
     fill = SURFACE if look == REFERENCE else colour(look)
     style = f"fill:{fill};stroke:{colour(look)};stroke-width:1.5"
     inner = [hover(title)] if title else []
@@ -170,9 +193,15 @@ def marker(look: int, x: float, y: float, *, title: str = "") -> str:
         return tag("circle", *inner, cx=x, cy=y, r=4, style=style)
     if shape == "square":
         return tag("rect", *inner, x=x - 3.5, y=y - 3.5, width=7, height=7, style=style)
-    if shape == "triangle":
-        return tag("path", *inner, d=f"M{x:.1f},{y - 4.6:.1f} l4.6,8 h-9.2 z", style=style)
-    return tag("path", *inner, d=f"M{x:.1f},{y - 5:.1f} l5,5 l-5,5 l-5,-5 z", style=style)
+    if shape == "bar":
+        return tag("rect", *inner, x=x - 5.0, y=y - 2.0, width=10, height=4, style=style)
+    outlines = {
+        "triangle": f"M{x:.1f},{y - 4.6:.1f} l4.6,8 h-9.2 z",
+        "diamond": f"M{x:.1f},{y - 5:.1f} l5,5 l-5,5 l-5,-5 z",
+        "cross": f"M{x - 4.5:.1f},{y - 1.5:.1f} h3 v-3 h3 v3 h3 v3 h-3 v3 h-3 v-3 h-3 z",
+        "drop": f"M{x:.1f},{y + 4.6:.1f} l4.6,-8 h-9.2 z",
+    }
+    return tag("path", *inner, d=outlines[shape], style=style)
 
 
 def bar(look: int, x: float, y: float, width: float, height: float, prefix: str) -> str:
@@ -182,27 +211,36 @@ def bar(look: int, x: float, y: float, width: float, height: float, prefix: str)
         style = f"fill:var(--reference-fill, #dfe2e6);stroke:{colour(look)};stroke-width:1"
         return tag("rect", **box, style=style)
     solid = tag("rect", **box, style=f"fill:{colour(look)}")
-    if not _PATTERNS[look % len(_PATTERNS)]:
+    if not _pattern(look):
         return solid
     return solid + tag("rect", **box, fill=f"url(#{_pattern_id(prefix, look)})")
 
 
 def patterns(looks: Sequence[int], prefix: str) -> str:
     """The definitions that `bar` refers to; `prefix` keeps them apart from those of other drawings of a page."""
+    shown = {_pattern_id(prefix, look): _pattern(look) for look in sorted(set(looks)) if _pattern(look)}
     drawn = [
         tag(
             "pattern",
-            tag("path", d=_PATTERNS[look % len(_PATTERNS)], style=f"stroke:{SURFACE};stroke-width:1.1;opacity:.55"),
-            id=_pattern_id(prefix, look),
+            tag("path", d=lines, style=f"stroke:{SURFACE};stroke-width:1.1;opacity:.55"),
+            id=identifier,
             width=6,
             height=6,
             patternUnits="userSpaceOnUse",
         )
-        for look in sorted(set(looks))
-        if look != REFERENCE and _PATTERNS[look % len(_PATTERNS)]
+        for identifier, lines in shown.items()
     ]
     return tag("defs", *drawn) if drawn else ""
 
 
+def _shape(look: int) -> int:
+    """Looks with the same colour differ in shape: there are more colours than shapes, and one is not a multiple."""
+    return look % len(_MARKERS)
+
+
+def _pattern(look: int) -> str:
+    return _PATTERNS[_shape(look)] if look >= 0 else ""
+
+
 def _pattern_id(prefix: str, look: int) -> str:
-    return f"{prefix}-pattern-{look % len(_PATTERNS)}"
+    return f"{prefix}-pattern-{_shape(look)}"

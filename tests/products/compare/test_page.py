@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from caged.page.scatter import scatter, zoomed_ticks
+from caged.models import METHODS
+from caged.page.scatter import Point, scatter, zoomed_ticks
+from caged.page.svg import COLOURS
 from caged.page.text_table import latex
+from caged.page.units import in_table
 from caged.products.compare.comparison import Comparison, compare
-from caged.products.compare.page import comparison_html, sentences
-from caged.products.compare.tables import closing, comparison_tables
+from caged.products.compare.page import comparison_html
+from caged.products.compare.tables import change, closing, comparison_tables
 from caged.products.compare.text import comparison_latex, comparison_markdown
+from caged.products.compare.words import headline, sentences
 from tests.page.pages import check_page
 from tests.products.compare.compared import values, write_audit_folder, write_run
 
@@ -45,18 +49,68 @@ def of_seeds(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 def test_sentences_say_what_the_tests_say(found: Comparison, of_seeds: Comparison) -> None:
     ips, foreign = sentences(found)
     assert re.fullmatch(
-        r"ips against lightgcn: recall@20 rises from 0\.\d{4} to 0\.\d{4} \(\+\d+\.\d%\), more than chance for these "
-        r"users; recall@20/niche rises from .*, more than chance for these users\.",
+        r"IPS against LightGCN: recall@20 rises from \d+\.\d% to \d+\.\d% \(\+\d+\.\d%; more than chance for these "
+        r"users\); recall@20/niche rises from .*; more than chance for these users\)\.",
         ips,
     )
-    assert "which may be chance" in foreign
-    assert "better beyond chance over seeds" in sentences(of_seeds)[0]
+    assert "may be chance" in foreign
+    assert "better beyond chance over training runs" in sentences(of_seeds)[0]
+
+
+def test_the_headline_names_the_winners_and_how_sure_that_is(found: Comparison, of_seeds: Comparison) -> None:
+    said = headline(found)
+    assert said.sentence == "IPS is best both in accuracy and on niche items."
+    assert said.detail.startswith("Both leads over the next best method are larger than chance for these users;")
+    assert (
+        headline(of_seeds).detail == "Both leads over the next best method are larger than chance over training runs."
+    )
+    page = comparison_html(found, COMMAND)
+    assert page.index(said.sentence) < page.index("<svg") < page.index("<h2>All values")
+
+
+def test_winners_that_differ_are_both_named(tmp_path: Path) -> None:
+    accurate, niche = values(7, 0.05), values(7, 0.05)
+    accurate["recall@20/niche"] = accurate["recall@20/niche"] / 2
+    niche["recall@20"] = niche["recall@20"] / 2
+    write_run(tmp_path / "a", "ease", per_user=accurate)
+    write_run(tmp_path / "b", "itemknn", per_user=niche)
+    said = headline(compare([tmp_path / "a", tmp_path / "b"]))
+    assert re.fullmatch(
+        r"EASE is best in accuracy \(recall@20 [\d.]+%\)\. "
+        r"ItemKNN is best on niche items \(recall@20/niche [\d.]+%\)\.",
+        said.sentence,
+    )
+
+
+def test_a_shared_best_value_is_nobodys_win(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "ease")
+    write_run(tmp_path / "b", "itemknn")
+    said = headline(compare([tmp_path / "a", tmp_path / "b"]))
+    assert said.sentence.startswith("In accuracy several methods share the best value")
+    assert not said.detail
+
+
+def test_a_change_over_nearly_nothing_is_not_given(tmp_path: Path) -> None:
+    tiny = {key: column * 1e-4 for key, column in values(7).items()}
+    write_run(tmp_path / "a", "ease", per_user=tiny)
+    write_run(tmp_path / "b", "itemknn")
+    found = compare([tmp_path / "a", tmp_path / "b"])
+    assert change(found.differences[0]) == "-"
+    assert not re.search(r"\d,\d{3}%", comparison_html(found, COMMAND))
+
+
+def test_a_method_has_one_look_and_one_name_on_every_page(found: Comparison) -> None:
+    page = comparison_html(found, COMMAND)
+    looks = {METHODS[name].look % COLOURS for name in ("lightgcn", "ips")}
+    assert all(f"--series-{look}," in page for look in looks)
+    assert "IPS against LightGCN" in page
+    assert ">ips<" not in page
 
 
 def test_what_was_tested_is_said(found: Comparison, of_seeds: Comparison) -> None:
     assert closing(found)[0].startswith("One run per method: the tests are over users")
     assert closing(of_seeds)[0].startswith("Tested over seeds: Welch's t over runs")
-    assert closing(found)[-1] == "Not surely beaten in both recall@20 and recall@20/niche: ips."
+    assert closing(found)[-1] == "ips is best on both recall@20 and recall@20/niche."
 
 
 def test_every_table_names_the_protocol(found: Comparison, of_seeds: Comparison) -> None:
@@ -83,9 +137,12 @@ def test_the_page_stands_alone_and_escapes(found: Comparison) -> None:
     assert "<b>off" not in page
     assert "50% &lt;b&gt;off" in page
     assert COMMAND in page
-    for table in comparison_tables(found):
-        for row in table.rows:
-            assert all(cell.split(" ")[0].replace("<", "&lt;") in page for cell in row)
+    values, _, tests = comparison_tables(found)
+    for row in tests.rows:
+        assert all(cell.split(" ")[0].replace("<", "&lt;") in page for cell in row[1:])
+    for group in found.methods:
+        assert in_table(found.metrics[0])(group.mean(found.metrics[0])) in page
+    assert len(values.rows) == 3
 
 
 def test_the_page_of_seeds(of_seeds: Comparison) -> None:
@@ -98,8 +155,19 @@ def test_the_page_of_seeds(of_seeds: Comparison) -> None:
 # ---------------------------------------------------------------- scatter
 
 
-def draw(points: dict[str, tuple[float, float]], front: tuple[str, ...], width: int = 720) -> str:
+def draw(places: dict[str, tuple[float, float]], front: tuple[str, ...], width: int = 720) -> str:
+    points = {name: Point(x, y) for name, (x, y) in places.items()}
     return scatter(points, front, title="t", description="d", x_label="x", y_label="y", width=width)
+
+
+def test_intervals_of_points_are_drawn_said_and_inside() -> None:
+    points = {"a": Point(0.3, 0.2, (0.1, 0.5), (0.15, 0.4)), "b": Point(0.31, 0.2)}
+    drawing = scatter(points, ("b",), title="t", description="d", x_label="x", y_label="y", width=720, height=400)
+    assert "a: x 0.3 (0.1 to 0.5), y 0.2 (0.15 to 0.4)" in drawing
+    assert "b: x 0.31, y 0.2" in drawing
+    lines = re.findall(r'<line x1="([\d.]+)" y1="([\d.]+)" x2="([\d.]+)" y2="([\d.]+)"[^>]*stroke-width:1.25', drawing)
+    assert len(lines) == 2
+    assert all(0 <= float(number) <= 720 for line in lines for number in line)
 
 
 @pytest.mark.parametrize("width", [720, 350])

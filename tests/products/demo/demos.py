@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from caged.products.demo.experiment import Demo, Difference, Judged
+from caged.products.demo.experiment import Demo, Difference, Judged, Shown, Visitor
 
 MARKET: dict[str, Any] = {
     "parameters": {
@@ -27,14 +27,20 @@ def row(method: str, natural: float, oracle: float, preference: float, first_buc
     rest = (1 - first_bucket) / 9
     return Judged(
         method=method,
-        title=f"the method {method}",
         natural={"recall@20": natural, "recall@20/niche": natural / 10, "tail_share@20": 0.1},
         oracle={"recall@20": oracle, "recall@20/niche": oracle / 10, "tail_share@20": 0.1234},
         true_preference=preference,
         exposure_by_bucket=[first_bucket, *[rest] * 9],
         best_epoch=None if method == "mostpop" else 12,
         seconds=1.0,
+        intervals={"natural": (natural - 0.01, natural + 0.01), "oracle": (oracle - 0.001, oracle + 0.001)},
     )
+
+
+def visitor(taste: str, *methods: str) -> Visitor:
+    had = [Shown("A <Quiet> Garden", 3, False, False), Shown("Golden Window", 400, True, False)]
+    shown = [Shown(f"Title {place}", 400 - place, place < 6, place % 5 == 0) for place in range(20)]
+    return Visitor(f"u-{taste}", taste, had, 12, dict.fromkeys(methods, shown))
 
 
 DEMO = Demo(
@@ -46,6 +52,7 @@ DEMO = Demo(
     echo=[{"round": last, "gini": 0.2 + last / 50, "gini_random": 0.07} for last in (5, 10, 15)],
     explore_clicks=1323,
     seconds=21.0,
+    visitors=[visitor(taste, "mostpop", "lightgcn") for taste in ("niche-taste", "diverse", "blockbuster")],
 )
 
 
@@ -72,4 +79,7 @@ def with_all_methods() -> Demo:
         judged,
         rows=[*judged.rows, row("ips", 0.35, 0.069, 0.66)],
         differences=[*judged.differences, Difference("ips", 0.0149, 0.0134, 0.0164)],
+        visitors=[
+            visitor(taste, "mostpop", "lightgcn", "caged", "ips") for taste in ("niche-taste", "diverse", "blockbuster")
+        ],
     )

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
+from caged.models import METHODS
 from caged.page.html import Term
 from caged.products.demo.experiment import Demo
-from caged.products.demo.page import _page, comparison, demo_html, random_recall, sentences
+from caged.products.demo.page import _page, comparison, demo_html
+from caged.products.demo.words import random_recall, sentences
 from tests.page.pages import check_page
-from tests.products.demo.demos import DEMO, row, with_caged, with_debiased, with_top_fifth
+from tests.products.demo.demos import DEMO, row, with_all_methods, with_caged, with_debiased, with_top_fifth
 
 
 def echo(demo: Demo) -> str:
@@ -86,24 +89,25 @@ def test_a_debiased_method_gets_what_it_deserves(natural: float, preference: flo
 
 
 @pytest.mark.parametrize(
-    ("difference", "verdict", "number"),
+    ("difference", "verdict", "points"),
     [
-        ((0.002, 0.0005, 0.0035), "finds more of what people truly like than", "+0.0020 [+0.0005, +0.0035]"),
-        ((-0.002, -0.0035, -0.0005), "finds less of what people truly like than", "-0.0020 [-0.0035, -0.0005]"),
-        ((0.001, -0.0005, 0.0025), "cannot be told from", "+0.0010 [-0.0005, +0.0025]"),
-        ((0.001, None, None), "'s oracle recall@20 differs from that of", "+0.0010"),
+        ((0.002, 0.0005, 0.0035), "finds more of what people truly like than", ("+0.20", "+0.05", "+0.35")),
+        ((-0.002, -0.0035, -0.0005), "finds less of what people truly like than", ("-0.20", "-0.35", "-0.05")),
+        ((0.001, -0.0005, 0.0025), "cannot be told from", ("+0.10", "-0.05", "+0.25")),
+        ((0.001, None, None), "'s oracle recall@20 differs from that of", ("+0.10",)),
     ],
 )
 def test_caged_is_judged_by_the_truth_whatever_comes_out(
-    difference: tuple[float, float | None, float | None], verdict: str, number: str
+    difference: tuple[float, float | None, float | None], verdict: str, points: tuple[str, ...]
 ) -> None:
     demo = with_caged(*difference)
     assert len(sentences(demo)) == 4
     sentence = sentences(demo)[3]
     assert sentence.startswith("CAGED")
     assert f"{verdict} LightGCN" in sentence
-    assert number in sentence
-    assert comparison(demo).rows[2][4] == number
+    assert all(point in sentence for point in points)
+    between = f" [{', '.join(points[1:])}]" if len(points) > 1 else ""
+    assert comparison(demo).rows[2][4] == f"{points[0]} pp{between}"
     page = demo_html(demo, "caged demo")
     check_page(page)
     assert sentence.replace("'", "&#39;") in page
@@ -134,9 +138,9 @@ def test_the_table_has_every_number() -> None:
     ]
     assert all(column.meaning for column in table.columns[1:])
     assert table.rows == [
-        ["Most popular", "0.1600", "0.0160", "0.0164", "-0.0386 [-0.0410, -0.0360]", "0.0016", "0.1600", "0.1234"],
-        ["LightGCN", "0.4000", "0.0400", "0.0550", "-", "0.0055", "0.5100", "0.1234"],
-        ["best possible", "-", "-", "-", "-", "-", "0.8800", "-"],
+        ["Most popular", "16.00%", "1.60%", "1.64%", "-3.86 pp [-4.10, -3.60]", "0.16%", "16.00%", "12.34%"],
+        ["LightGCN", "40.00%", "4.00%", "5.50%", "-", "0.55%", "51.00%", "12.34%"],
+        ["best possible", "-", "-", "-", "-", "-", "88.00%", "-"],
     ]
 
 
@@ -145,8 +149,8 @@ def test_the_page_has_a_line_per_number() -> None:
     assert table is not None
     assert [column.name for column in table.columns] == ["number", "Most popular", "LightGCN", "best possible"]
     assert [list(row) for row in table.rows[:4:3]] == [
-        ["natural recall@20", "0.1600", "0.4000", "-"],
-        ["against LightGCN", "-0.0386 [-0.0410, -0.0360]", "-", "-"],
+        ["natural recall@20", "16.00%", "40.00%", "-"],
+        ["against LightGCN", "-3.86 pp [-4.10, -3.60]", "-", "-"],
     ]
     meanings = [column.meaning for column in comparison(DEMO).columns[1:]]
     assert [row[0].meaning for row in table.rows if isinstance(row[0], Term)] == meanings
@@ -181,8 +185,8 @@ def test_the_figures_hold_the_numbers() -> None:
         "<title>rounds 1 to 5, Showing at random: 0.07</title>",
         "<title>tenth 1, Clicks so far: 55%</title>",
         "<title>tenth 1, LightGCN: 70%</title>",
-        "<title>Most popular: 16%</title>",
-        "<title>LightGCN: 5.5%</title>",
+        "<title>Most popular: 16% (15% to 17%)</title>",
+        "<title>LightGCN: 5.5% (5.4% to 5.6%)</title>",
         "<title>Random list: 1.4%</title>",
     ):
         assert words in page
@@ -193,3 +197,17 @@ def test_undefined_numbers_do_not_spoil_the_page() -> None:
     page = demo_html(replace(DEMO, rows=[DEMO.rows[0], hole]), "caged demo")
     check_page(page)
     assert "nan" not in page
+
+
+def test_every_method_is_explained_and_three_people_are_shown_what_each_makes_of_them() -> None:
+    demo = with_all_methods()
+    page = demo_html(demo, "caged demo", {"lightgcn": "audit-lightgcn.html"})
+    walker = check_page(page)
+    for judged in demo.rows:
+        assert METHODS[judged.method].plain in page
+    assert len(walker.of("article")) == 3
+    headings = re.findall(r"<h4>(.*?)</h4>", page)
+    assert headings[:5] == ["Clicked", "Most popular", "LightGCN", "CAGED", "IPS"]
+    assert "A &lt;Quiet&gt; Garden" in page
+    assert "Wanted among the 20 shown: Most popular 4, LightGCN 4" in page
+    assert '<a href="audit-lightgcn.html">Audit of LightGCN</a>' in page

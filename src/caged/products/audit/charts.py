@@ -12,19 +12,23 @@ from caged.data.popularity import BUCKETS, ITEM_GROUPS, USER_GROUPS
 from caged.evaluation.metrics import MetricKey
 from caged.page import charts
 from caged.page.charts import Series
-from caged.page.definitions import meaning
+from caged.page.definitions import GROUP_NAMES, meaning
 from caged.page.html import ColumnHead, Figure, Panel, Table, Term
-from caged.page.numbers import Format, decimal, percent
-from caged.page.svg import REFERENCE
+from caged.page.numbers import Format, percent
+from caged.page.svg import CATALOGUE, NICHE, POPULAR, REFERENCE
+from caged.page.svg import LISTS as LIST_LOOK
+from caged.page.svg import WANTED as WANTED_LOOK
 from caged.page.tenths import TENTHS, tenths_panel
+from caged.page.units import in_table, in_words, share
+from caged.products.audit.evidence import SHORT
 from caged.products.audit.result import AuditResult
 
 HISTORY, LISTS, WANTED = "Training interactions", "List places", "Wanted in the test"
-_LOOKS = {HISTORY: REFERENCE, LISTS: 0, WANTED: 1}
+_LOOKS = {HISTORY: REFERENCE, LISTS: LIST_LOOK, WANTED: WANTED_LOOK}
 _LORENZ_STEPS = 50
-GROUP_NAMES = {"niche-taste": "Niche taste", "diverse": "In between", "blockbuster": "Blockbuster"}
+_USER_NAMES = {group: GROUP_NAMES[group] for group in USER_GROUPS}
 ITEM_NAMES = {None: "All items", "popular": "Popular", "niche": "Niche"}
-_ITEM_LOOKS = {None: REFERENCE, "popular": 3, "niche": 2}  # apart from those of lists and wishes
+_ITEM_LOOKS = {None: CATALOGUE, "popular": POPULAR, "niche": NICHE}
 
 
 def main_k(audit: AuditResult) -> int:
@@ -33,8 +37,8 @@ def main_k(audit: AuditResult) -> int:
 
 
 def with_interval(audit: AuditResult, key: MetricKey) -> str:
-    """`12.3% (11.9% to 12.7%)`; without the brackets where there is no interval."""
-    value, written = audit.metrics.get(key, math.nan), format_of(key)
+    """`12.34% (11.90% to 12.71%)`; without the brackets where there is no interval."""
+    value, written = audit.metrics.get(key, math.nan), in_table(key)
     between = interval_text(audit, key, written).replace(" ", "\N{NO-BREAK SPACE}")  # a line breaks before it
     return written(value) + (f" ({between})" if between else "")
 
@@ -47,6 +51,12 @@ def interval_text(audit: AuditResult, key: str, written: Format) -> str:
 
 
 # ---------------------------------------------------------------- exposure by tenth of the items
+
+
+def name_of(audit: AuditResult, row: int) -> str:
+    """The title of an item, or its identifier."""
+    name = str(audit.exposure.item_ids.values[row].as_py())
+    return audit.titles.get(name, name)
 
 
 def counted(audit: AuditResult) -> dict[str, Array]:
@@ -82,14 +92,12 @@ def exposure_figure(audit: AuditResult) -> Figure:
         ColumnHead("tenth of the items", numeric=False),
         *(ColumnHead(one.name, meanings[one.name]) for one in series),
     ]
-    rows = [[f"tenth {tenth}", *(percent(one.values[place]) for one in series)] for place, tenth in enumerate(TENTHS)]
-    wanted = " Orange is what users wanted in the test." if audit.exposure.relevant is not None else ""
+    rows = [[f"tenth {tenth}", *(share(one.values[place]) for one in series)] for place, tenth in enumerate(TENTHS)]
     caption = (
         "Items with training interactions are sorted by them and cut into ten equal groups; items without any count in "
-        "the last. Grey is the share of the training interactions, blue the share of the list places."
-        f"{wanted} Blue above grey: the lists give the group more attention than it already had. A user's own "
-        "training items are usually not listed again, which alone "
-        "moves some places away from the most popular tenth."
+        "the last. Where list places rise above training interactions, the lists give a group more attention than it "
+        "already had. Lists rarely repeat what a user already has, which alone moves some places away from the most "
+        "popular tenth."
     )
     return Figure([panel], caption, Table(description, columns, rows))
 
@@ -113,9 +121,8 @@ def lorenz(counts: Array, steps: int = _LORENZ_STEPS) -> list[float]:
 
 def lorenz_figure(audit: AuditResult) -> Figure:
     shares = [step / _LORENZ_STEPS for step in range(_LORENZ_STEPS + 1)]
-    looks = {HISTORY: 3, LISTS: 0, WANTED: 1}
-    series = [Series("All items alike", shares, look=REFERENCE)]
-    series += [Series(name, lorenz(counts), look=looks[name]) for name, counts in counted(audit).items()]
+    series = [Series("All items alike", shares, look=CATALOGUE)]
+    series += [Series(name, lorenz(counts), look=_LOOKS[name]) for name, counts in counted(audit).items()]
     said = "; ".join(f"{one.name}: {percent(1 - one.values[_LORENZ_STEPS * 4 // 5])}" for one in series[1:])
     description = f"Share held by the top fifth of the items, each curve by its own order. {said}."
 
@@ -127,7 +134,7 @@ def lorenz_figure(audit: AuditResult) -> Figure:
             description=description,
             x_label="share of the catalogue, least served items first",
             y_label="share of the interactions or places that they hold",
-            x_names=[f"lowest {percent(share)} of the items" for share in shares],
+            x_names=[f"lowest {percent(lowest)} of the items" for lowest in shares],
             x_ticks=shares[::5],
             x_format=percent,
             y_format=percent,
@@ -138,8 +145,8 @@ def lorenz_figure(audit: AuditResult) -> Figure:
 
     columns = [ColumnHead("lowest share of the items", numeric=False), *(ColumnHead(one.name) for one in series)]
     rows = [
-        [percent(share), *(percent(one.values[place]) for one in series)]
-        for place, share in enumerate(shares)
+        [percent(lowest), *(share(one.values[place]) for one in series)]
+        for place, lowest in enumerate(shares)
         if place % 5 == 0
     ]
     caption = (
@@ -157,10 +164,10 @@ def group_figure(audit: AuditResult) -> Figure:
     """Popularity lift by user group, and recall beside it where there is a test."""
     k = main_k(audit)
     lift, recall = MetricKey("popularity_lift", k), MetricKey("recall", k)
-    panels = [_rows_panel(audit, lift, f"Popularity lift@{k}", GROUP_NAMES)]
+    panels = [_rows_panel(audit, lift, f"Popularity lift@{k}", _USER_NAMES)]
     shown = [lift, *(MetricKey(name, k) for name in ("delta_gap", "tail_share", "upd"))]
     if has_test(audit):
-        panels.append(_rows_panel(audit, recall, f"Recall@{k}", GROUP_NAMES))
+        panels.append(_rows_panel(audit, recall, f"Recall@{k}", _USER_NAMES))
         shown += [recall, MetricKey("ndcg", k)]
     columns = [ColumnHead("user group", numeric=False), ColumnHead("users", "Users with a value of the first metric.")]
     columns += [ColumnHead(key, meaning(key)) for key in shown]
@@ -170,14 +177,14 @@ def group_figure(audit: AuditResult) -> Figure:
         for group in USER_GROUPS
     ]
     beside = (
-        " To the right, how much of what they wanted the lists find."
+        " Recall is how much of what they wanted the lists find."
         if has_test(audit)
-        else " Recall would stand beside it if a test part was given."
+        else " With a test part, recall would be shown too."
     )
     caption = (
-        "Niche taste is the fifth of the users whose own history holds the fewest popular items, blockbuster the fifth "
-        "with the most. A lift of +100% means that the list is twice as popular as the user's own history; 0 means as "
-        f"popular as it.{beside} {_whiskers(audit)}"
+        "Niche taste is the fifth of the users whose own history holds the fewest popular items, blockbuster taste the "
+        "fifth with the most. A lift of +100% means that the list is twice as popular as the user's own history; 0 "
+        f"means as popular.{beside} {_whiskers(audit)}"
     )
     return Figure(panels, caption, Table("Per user group, with 95% intervals", columns, rows))
 
@@ -200,7 +207,7 @@ def accuracy_figure(audit: AuditResult) -> Figure:
         for group, title in ITEM_NAMES.items()
     ]
     caption = (
-        "How much of what users wanted in the test stands in their lists: counting everything, only popular items (the "
+        "How much of what users wanted in the test their lists hold: counting everything, only popular items (the "
         f"most popular fifth) or only niche items (all others). {_whiskers(audit)}"
     )
     return Figure(
@@ -238,17 +245,22 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
     shown = {str(key): key, **{group: key.of(group) for group in ITEM_GROUPS}, str(ndcg): ndcg}
     columns = [
         ColumnHead("test", numeric=False),
-        ColumnHead("rests on", "What decides which pairs are in this test.", numeric=False),
+        ColumnHead("what it is", "What decides which pairs are in this test.", numeric=False),
         ColumnHead("users", "Users with a relevant item in this test."),
         *(ColumnHead(name, meaning(one)) for name, one in shown.items()),
     ]
     rows = [
-        [name, test.evidence, f"{test.users.get(key, 0):,}", *(with_interval(test, one) for one in shown.values())]
+        [
+            name,
+            SHORT[test.evidence],
+            f"{test.users.get(key, 0):,}",
+            *(with_interval(test, one) for one in shown.values()),
+        ]
         for name, test in tests.items()
     ]
     caption = (
-        "Only compare bars within one test: the tests differ in how much there is to find. What matters is the gap "
-        f"between popular and niche in each. {_whiskers(first)}"
+        "Compare bars within one test only: the tests differ in how much there is to find. What matters is the gap "
+        f"between popular and niche items in each. {_whiskers(first)}"
     )
     return Figure(
         [Panel(draw)], caption, Table("The same lists against several tests, with 95% intervals", columns, rows)
@@ -271,7 +283,7 @@ def reach_figure(audit: AuditResult) -> Figure:
     )
 
     panel = tenths_panel(
-        [Series("Shown to at least one user", shares, look=0)],
+        [Series("Shown to at least one user", shares, look=LIST_LOOK)],
         title="Which items are reached at all, by popularity",
         description=description,
         height=300,
@@ -292,8 +304,8 @@ def reach_figure(audit: AuditResult) -> Figure:
         counts = [[*row, int(count)] for row, count in zip(counts, missed, strict=True)]
     rows = [[f"tenth {tenth}", *(f"{count:,}" for count in row)] for tenth, row in zip(TENTHS, counts, strict=True)]
     caption = (
-        f"An item is reached when it stands in the first {main_k(audit)} places of at least one list. Items without "
-        "training interactions are in the last tenth, which may therefore be larger than the others."
+        f"An item is reached when it is among the first {main_k(audit)} places of at least one list. Items without "
+        "training interactions are in the last tenth, which can therefore be larger than the others."
     )
     return Figure([panel], caption, Table(description, columns, rows))
 
@@ -305,27 +317,15 @@ def has_test(audit: AuditResult) -> bool:
     return audit.exposure.relevant is not None
 
 
-def signed_percent(value: float) -> str:
-    """
-    >>> signed_percent(0.123), signed_percent(-0.5), signed_percent(0.0), signed_percent(math.nan)
-    ('+12.3%', '-50%', '0%', '-')
-    """
-    return f"+{percent(value)}" if value > 0 else percent(value)
-
-
-def format_of(key: MetricKey) -> Format:
-    return {"share": percent, "change": signed_percent}.get(key.metric.unit, decimal)
-
-
 def _rows_panel(
     audit: AuditResult, key: MetricKey, heading: str, groups: Mapping[str, str] | Mapping[str | None, str]
 ) -> Panel:
     """One bar per group, under its name."""
-    rows, written = [], format_of(key)
+    rows, written = [], in_words(key)
     for group, name in groups.items():
         interval = audit.intervals.get(key.of(group))
         low, high = interval[:2] if interval else (None, None)
-        look = _ITEM_LOOKS.get(group, _LOOKS[LISTS])
+        look = _ITEM_LOOKS.get(group, LIST_LOOK)
         rows.append(charts.Row(name, audit.metrics.get(key.of(group), math.nan), low, high, look))
     said = "; ".join(f"{row.name}: {written(row.value)}" for row in rows)
 

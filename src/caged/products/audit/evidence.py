@@ -12,22 +12,31 @@ CLAIMS = [kind for kind in get_args(Evidence) if kind != "none"]  # what somebod
 # Tests of known datasets that are not natural traffic.
 _KNOWN: dict[tuple[str, str], Evidence] = {("coat", "test"): "random", ("yelp2018-ood", "test_ood"): "intervened"}
 
+# What stands beside accuracy on a page: the first sentence says what the test is, the second what follows from it.
 TEXTS: dict[Evidence, str] = {
-    "none": "No test part was given: this page describes the lists, it cannot say how good they are.",
-    "natural": "The test is natural traffic: people could only choose from what some system showed them, so a list "
-    "that repeats popularity is rewarded for it, and accuracy measured here may partly be an echo.",
-    "intervened": "The test was balanced by popularity, so that every item counts about equally often: the head start "
-    "of popular items is taken away, but the pairs still come from natural traffic.",
-    "random": "The test comes from items shown at random: what people chose there does not depend on what a system "
-    "likes to show.",
-    "oracle": "The test is drawn from people's true taste, which only a simulation knows.",
+    "none": "There is no test part, so this page describes the lists and cannot say how good they are.",
+    "natural": "Accuracy was measured on ordinary traffic. People could only choose from what some system showed them, "
+    "so lists that repeat popularity do well here for that reason alone.",
+    "intervened": "Accuracy was measured on a test balanced by popularity. Every item counts about equally often, so "
+    "popular items have no head start; the choices themselves are still ordinary traffic.",
+    "random": "Accuracy was measured on items shown at random. What people chose there does not depend on what a "
+    "system likes to show.",
+    "oracle": "Accuracy was measured against people's true taste, which only a simulation knows.",
 }
 CAUTIONS: dict[Evidence, str] = {
-    "none": "what the test rests on was not said",
-    "natural": "the test is natural traffic, which favours lists that repeat popularity",
-    "intervened": "the test is balanced by popularity, so popular items have no head start in it",
+    "none": "nobody said where the test comes from",
+    "natural": "ordinary traffic favours lists that repeat popularity",
+    "intervened": "the test is balanced by popularity, so popular items have no head start",
     "random": "the test comes from items shown at random, so it does not repeat what was shown before",
     "oracle": "the test is the simulated truth",
+}
+# In a few words, for a column or a list.
+SHORT: dict[Evidence, str] = {
+    "none": "no test",
+    "natural": "ordinary traffic",
+    "intervened": "balanced by popularity",
+    "random": "shown at random",
+    "oracle": "true taste",
 }
 
 

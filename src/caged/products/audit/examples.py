@@ -22,11 +22,15 @@ PROFILE_SHOWN = 8
 def examples_of(
     lists: Lists | PackedLists, reference: Reference, k: int, titles: Mapping[str, str]
 ) -> tuple[ExampleUser, ...]:
+    return tuple(example_of(lists, reference, row, k, titles) for row in typical_users(lists, reference, k))
+
+
+def typical_users(lists: Lists | PackedLists, reference: Reference, k: int, *, per_group: int = PER_GROUP) -> list[int]:
     """Of each taste group the users whose popularity lift is nearest to the median of the group's, ties by row."""
     listed = lists.users[lists.lengths > 0]
     labels = reference.user_groups.label[listed]
-    rows = [row for group in range(len(USER_GROUPS)) for row in _typical(lists, reference, listed[labels == group], k)]
-    return tuple(_example(lists, reference, row, k, titles) for row in rows)
+    groups = [listed[labels == group] for group in range(len(USER_GROUPS))]
+    return [row for members in groups for row in _typical(lists, reference, members, k)[:per_group]]
 
 
 def _typical(lists: Lists | PackedLists, reference: Reference, users: Array, k: int) -> list[int]:
@@ -40,7 +44,7 @@ def _typical(lists: Lists | PackedLists, reference: Reference, users: Array, k: 
     return sorted(candidates[np.argsort(distance, kind="stable")[:PER_GROUP]].tolist())
 
 
-def _example(
+def example_of(
     lists: Lists | PackedLists, reference: Reference, row: int, k: int, titles: Mapping[str, str]
 ) -> ExampleUser:
     wanted = set(_items_of(reference.relevant, row).tolist()) if reference.relevant is not None else set()

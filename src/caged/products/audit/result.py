@@ -44,6 +44,14 @@ class ExampleUser(NamedTuple):
     shown: tuple[ExampleItem, ...]
 
 
+class GateOutcome(NamedTuple):
+    """What became of a gate, for the page."""
+
+    expression: str
+    failed: bool
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class AuditResult:
     """Everything an audit found out. Undefined values are NaN; a key without an interval is absent in `intervals`."""
@@ -68,6 +76,7 @@ class AuditResult:
     withheld: dict[str, str] = field(default_factory=dict)  # why a key that could have an interval has none
     titles: Mapping[str, str] = field(default_factory=dict)  # of items, by id as text, as far as known
     basis: Basis | None = None  # what it was measured with
+    gates: tuple[GateOutcome, ...] = ()  # conditions that somebody set, and whether they were met
     problems: tuple[str, ...] = ()  # among the notes: the input is wrong as a whole, so no gate may pass
 
     @property

@@ -1,48 +1,32 @@
 """The verdict of an audit: three sentences whose wording follows from the thresholds below and from the intervals.
 
 A difference is only called one if the interval leaves no room for less than the threshold; where there is no interval
-the value itself decides, and the sentence says that there is none.
+the value itself decides, and the sentence says that there is none. `severity` grades the whole.
 """
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
-from caged.data.ids import Array
 from caged.data.popularity import ITEM_GROUPS
 from caged.evaluation.metrics import MetricKey
 from caged.page.definitions import meaning
 from caged.page.html import Finding
 from caged.page.numbers import percent
-from caged.products.audit.charts import has_test, main_k
+from caged.products.audit.charts import has_test, main_k, name_of, top_rows
 from caged.products.audit.evidence import CAUTIONS, TEXTS
+from caged.products.audit.ranges import lean_of_lists, range_of
 from caged.products.audit.result import AuditResult
+from caged.products.audit.severity import severity
 
-NOTEWORTHY_SHARE = 0.02  # of the list places: two in a hundred
 NOTEWORTHY_LIFT = 0.10  # a list that is 10% more popular than the history
 NOTEWORTHY_RATIO = 0.80  # a recall below four fifths of the other one
-
-
-class Range(NamedTuple):
-    """A value, and the interval it may lie in; without one the interval is the value."""
-
-    value: float
-    low: float
-    high: float
-    known: bool  # whether there is an interval
-
-    def complement(self) -> Range:
-        return Range(1 - self.value, 1 - self.high, 1 - self.low, self.known)
-
-    def written(self) -> str:
-        between = f"95% interval {percent(self.low)} to {percent(self.high)}" if self.known else "no interval"
-        return f"{percent(self.value)} ({between})"
-
-    def times(self) -> str:
-        """A lift in words: how many times as popular."""
-        between = f"{1 + self.low:.2f} to {1 + self.high:.2f}" if self.known else "no interval"
-        return f"{1 + self.value:.2f} times ({between})"
+_NAMED = 3  # items that the first sentence names
+_LEADS = (
+    "The lists hold about as many popular items as {due}",
+    "The lists lean towards popular items",
+    "Popular items take much of the room of niche ones",
+    "Popular items push niche ones aside",
+    "Niche items are all but shut out",
+)
 
 
 def verdict(audit: AuditResult) -> list[Finding]:
@@ -54,47 +38,23 @@ def evidence_text(audit: AuditResult) -> str:
     return TEXTS[audit.evidence if has_test(audit) else "none"]
 
 
-def range_of(audit: AuditResult, key: str) -> Range | None:
-    """None where the value is undefined."""
-    value = audit.metrics.get(key, math.nan)
-    if not math.isfinite(value):
-        return None
-    interval = audit.intervals.get(key)
-    return Range(value, *(interval[:2] if interval else (value, value)), interval is not None)
-
-
-def popular_share(audit: AuditResult, counts: Array) -> float:
-    """The share of the counts that falls on popular items."""
-    total = counts.sum()
-    return float(counts[audit.exposure.popular].sum() / total) if total else math.nan
-
-
-# ---------------------------------------------------------------- the three sentences
-
-
 def _about_items(audit: AuditResult) -> Finding:
     k = main_k(audit)
     key = MetricKey("tail_share", k)
-    tail = range_of(audit, key)
     measured = f"100% minus {key}. {meaning(key)}"
-    if tail is None or not audit.exposure.popular.any():
-        text = "too few items with training interactions, or no lists, to tell popular items from niche ones."
+    lean, graded = lean_of_lists(audit), severity(audit)
+    if lean is None or graded is None:
+        text = "too few items have training interactions, or there are no lists, to tell popular items from niche ones."
         return Finding("Nothing can be said about popular items", text, measured)
-    places = tail.complement()
-    history = popular_share(audit, audit.exposure.degrees)
-    wanted = math.nan if audit.exposure.relevant is None else popular_share(audit, audit.exposure.relevant)
-    # What people wanted is the fairer measure: like the lists, a test leaves out what a user had before.
-    against, object_ = (history, "the history") if math.isnan(wanted) else (wanted, "people wanted")
-    lead = {
-        1: "The lists exaggerate popularity",
-        -1: f"The lists hold fewer popular items than {object_}",
-        0: f"The lists hold about as many popular items as {object_}",
-    }[_side(places, against, NOTEWORTHY_SHARE)]
-    received = f"{percent(history)} of the training interactions"
-    received += "" if math.isnan(wanted) else f" and {percent(wanted)} of what people wanted in the test"
+    due = "people wanted" if has_test(audit) else "the history"
+    lead = f"The lists hold fewer popular items than {due}" if lean.side < 0 else _LEADS[graded.level].format(due=due)
+    made_up = f"{percent(lean.history)} of the training interactions"
+    made_up += f" and {percent(lean.wanted)} of what people wanted in the test" if has_test(audit) else ""
+    shown = audit.exposure.shown[k]
+    most = [name_of(audit, row) for row in top_rows(shown, shown > 0, _NAMED)]
     text = (
-        f"the most popular fifth of the items fills {places.written()} of the first {k} places, while it received "
-        f"{received}."
+        f"the most popular fifth of the items fills {lean.places.written()} of the first {k} places and accounts for "
+        f"{made_up}; shown most often: {', '.join(most)}."
     )
     return Finding(lead, text, measured)
 
@@ -107,7 +67,7 @@ def _about_users(audit: AuditResult) -> Finding:
     if niche is None:
         text = "no list belongs to a user of this group with a training history."
         return Finding("Nothing can be said about people with niche taste", text, measured)
-    side = _side(niche, 0.0, NOTEWORTHY_LIFT)
+    side = niche.side(0.0, NOTEWORTHY_LIFT)
     lead = {
         1: "People with niche taste are shown more popular things than they chose themselves",
         -1: "People with niche taste are shown even less popular things than they chose themselves",
@@ -117,7 +77,7 @@ def _about_users(audit: AuditResult) -> Finding:
         lead = "People with niche taste are pushed furthest towards popular things"
     text = f"their lists are {niche.times()} as popular as their own history"
     if blockbuster is not None:
-        text += f", those of blockbuster users {blockbuster.times()}"
+        text += f", those of people with blockbuster taste {blockbuster.times()}"
     return Finding(lead, text + _served(audit, k) + ".", measured)
 
 
@@ -127,11 +87,11 @@ def _served(audit: AuditResult, k: int) -> str:
     if niche is None or blockbuster is None:
         return ""
     if niche.high < blockbuster.low:
-        judged = "the former find less of what they wanted"
+        judged = "the lists find less of what the first group wanted"
     elif blockbuster.high < niche.low:
-        judged = "the former find more of what they wanted"
+        judged = "the lists find more of what the first group wanted"
     else:
-        judged = "neither clearly find more of what they wanted"
+        judged = "neither group is clearly better served"
     return f"; {judged}, {percent(niche.value)} against {percent(blockbuster.value)}"
 
 
@@ -152,16 +112,9 @@ def _about_worth(audit: AuditResult) -> Finding:
     elif popular.high < NOTEWORTHY_RATIO * niche.low:
         lead = "Niche wishes are met more often than popular ones"
     elif popular.value and not NOTEWORTHY_RATIO <= niche.value / popular.value <= 1 / NOTEWORTHY_RATIO:
-        lead = "Whether niche wishes are met as often as popular ones is not clear from so few users"
+        lead = "There are too few users to tell whether niche wishes are met as often as popular ones"
     text = (
-        f"of the popular items that people wanted in the test the lists find {popular.written()}, of the niche ones "
-        f"{niche.written()}; {CAUTIONS[audit.evidence]}."
+        f"the lists find {popular.written()} of the popular items that people wanted in the test and "
+        f"{niche.written()} of the niche ones; {CAUTIONS[audit.evidence]}."
     )
     return Finding(lead, text, measured)
-
-
-def _side(found: Range, reference: float, noteworthy: float) -> int:
-    """1 above the reference by more than `noteworthy`, -1 below it, 0 if neither is certain."""
-    if found.low > reference + noteworthy:
-        return 1
-    return -1 if found.high < reference - noteworthy else 0

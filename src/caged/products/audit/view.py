@@ -25,6 +25,7 @@ from caged.products.audit.folder import write_audit
 from caged.products.audit.of_lists import ListNames, audit_lists
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult
+from caged.products.audit.severity import severity
 from caged.products.audit.verdict import evidence_text, verdict
 
 REPORT = "report.html"
@@ -80,8 +81,8 @@ class Audit:
 
     @property
     def verdict(self) -> list[str]:
-        """The three sentences at the top of the page."""
-        return [str(finding) for finding in verdict(self.result)]
+        """What stands at the top of the page: how badly the lists are captured, then three sentences."""
+        return verdict_sentences(self.result)
 
     def to_html(self) -> str:
         """One self-contained page; needs the extra `report`."""
@@ -163,6 +164,11 @@ def save_audit(result: AuditResult, folder: Path) -> Path:
     return folder
 
 
+def verdict_sentences(result: AuditResult) -> list[str]:
+    graded = severity(result)
+    return [*([] if graded is None else [str(graded)]), *map(str, verdict(result))]
+
+
 def summary_title(result: AuditResult) -> str:
     protocol = f", protocol {result.protocol}" if result.protocol else ""
     rests_on = f"test: {result.evidence}" if has_test(result) else "no test"
@@ -191,12 +197,14 @@ def _summary_keys(result: AuditResult) -> list[MetricKey]:
 
 def to_json(result: AuditResult) -> dict[str, Any]:
     """What `caged audit --json` prints."""
+    graded = severity(result)
     return {
         "name": result.name,
         "protocol": result.protocol,
         "evidence": result.evidence,
         "rests_on": evidence_text(result),
-        "verdict": [str(finding) for finding in verdict(result)],
+        "severity": None if graded is None else {"level": graded.level, "grade": graded.grade},
+        "verdict": verdict_sentences(result),
         "metrics": result.metrics,
         "intervals": {key: list(interval[:2]) for key, interval in result.intervals.items()},
         "intervals_withheld": result.withheld,

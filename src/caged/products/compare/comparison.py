@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from caged.arguments import described, instance, instances, place
 from caged.errors import ConfigError, unknown
+from caged.evaluation.bootstrap import Interval
 from caged.evaluation.metrics import MetricKey
 from caged.products.compare.bases import Bases
-from caged.products.compare.differences import Difference, adjusted, differences
+from caged.products.compare.differences import Difference, adjusted, differences, value_intervals
 from caged.products.compare.entries import Entry, read_entry
 from caged.products.compare.groups import (
     Group,
@@ -26,6 +27,7 @@ from caged.products.compare.groups import (
     common_ks,
     grouped,
 )
+from caged.products.compare.leaders import Leader, leader_of
 from caged.products.compare.notes import notes, warnings
 
 DEFAULT_K = 20
@@ -56,6 +58,7 @@ class TradeOff:
     points: Mapping[str, tuple[float, float]]
     front: tuple[str, ...]  # by x, ascending
     unbeaten: tuple[str, ...]  # by x, ascending; holds the front
+    intervals: Mapping[str, tuple[Interval | None, Interval | None]]  # of x and y, over the choice of users
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +72,7 @@ class Comparison:
     differences: tuple[Difference, ...]  # by method, then metric
     seed_test: Literal["welch", "paired"] | None
     trade_off: TradeOff | None
+    leaders: tuple[Leader, ...]  # in accuracy and on niche items, or in the first two metrics
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -96,6 +100,7 @@ class Comparison:
             "differences": [one.to_json() for one in self.differences],
             "seed_test": self.seed_test,
             "trade_off": None if self.trade_off is None else vars(self.trade_off),
+            "leaders": [_leader_json(one) for one in self.leaders],
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }
@@ -123,6 +128,9 @@ def compare(
     found = differences(groups[0], groups[1:], keys, one_split=one_split)
     over_seeds = any(one.over_seeds for one in found)
     k = DEFAULT_K if DEFAULT_K in ks else ks[0]
+    trade_off = _trade_off(groups, k, bases, one_split=one_split)
+    told = keys[:2] if trade_off is None else [trade_off.x, trade_off.y]
+    leaders = [leader_of(groups, key, one_split=one_split) for key in told]
     protocol = next((entry.protocol for entry in entries if entry.protocol), None)
     return Comparison(
         dataset=next((entry.dataset for entry in entries if entry.dataset), None),
@@ -131,7 +139,8 @@ def compare(
         methods=tuple(groups),
         differences=tuple(adjusted(found)),
         seed_test=("welch" if one_split else "paired") if over_seeds else None,
-        trade_off=_trade_off(groups, k, bases, one_split=one_split),
+        trade_off=trade_off,
+        leaders=tuple(one for one in leaders if one is not None),
         notes=(*notes(groups, found, ks, one_split=one_split), *bases.notes),
         warnings=(*warnings(groups[0].name, found, protocol), *bases.warnings),
     )
@@ -202,7 +211,9 @@ def _trade_off(groups: Sequence[Group], k: int, bases: Bases, *, one_split: bool
         if group.name not in front and any(_surely_beats(other, group, (x, y), one_split) for other in groups)
     }
     unbeaten = sorted(points.keys() - beaten, key=lambda name: points[name])
-    return TradeOff(x, y, points, front, tuple(unbeaten))
+    intervals = {group.name: value_intervals(group, (x, y)) for group in groups}
+    both = {name: (found[0], found[1]) for name, found in intervals.items()}
+    return TradeOff(x, y, points, front, tuple(unbeaten), both)
 
 
 def _surely_beats(other: Group, group: Group, axes: Sequence[MetricKey], one_split: bool) -> bool:
@@ -215,6 +226,11 @@ def _surely_beats(other: Group, group: Group, axes: Sequence[MetricKey], one_spl
 
 def _known(entry: Entry, key: str) -> bool:
     return math.isfinite(entry.metrics.get(key, math.nan))
+
+
+def _leader_json(one: Leader) -> dict[str, Any]:
+    lead = None if one.lead is None else one.lead.to_json()
+    return {"metric": one.metric, "method": one.method, "value": one.value, "certainty": one.certainty, "lead": lead}
 
 
 def _method_json(group: Group, keys: Sequence[str]) -> dict[str, Any]:

@@ -82,6 +82,14 @@ def differences(
     return [one for group in others for one in _against(base, of_base, group, keys, one_split=one_split)]
 
 
+def value_intervals(group: Group, keys: Sequence[MetricKey]) -> list[Interval | None]:
+    """95% intervals of the values themselves over the choice of users; None where users have no value of a key."""
+    stored = _of_group(group, keys)
+    if stored is None:
+        return [None] * len(keys)
+    return paired_intervals(np.where(np.isnan(stored.values), np.nan, 0.0), stored.values)
+
+
 def _against(
     base: Group, of_base: UserValues | None, group: Group, keys: Sequence[MetricKey], *, one_split: bool
 ) -> list[Difference]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from caged.errors import ConfigError, RunError, unknown
 from caged.evaluation.significance import LEAST_RUNS
+from caged.models import display_name
 from caged.products.compare.entries import Entry
 
 Split = tuple[str, str]  # fingerprints of train and test
@@ -33,6 +34,18 @@ class Group:
     def spread(self, key: str) -> float:
         """Standard deviation over the runs, NaN for one run."""
         return statistics.stdev(self.values(key)) if len(self.entries) > 1 else float("nan")
+
+    @property
+    def method(self) -> str:
+        """Its name in the registry; of an audit, what its lists are called."""
+        return self.entries[0].method
+
+    @property
+    def title(self) -> str:
+        """Its name on pages: that of the method as people write it, with the settings that tell it from others."""
+        method = self.method
+        own = self.name == method or self.name.startswith(f"{method} (")
+        return display_name(method) + self.name.removeprefix(method) if own else self.name
 
     @property
     def splits(self) -> list[Split]:

@@ -7,31 +7,37 @@ from collections.abc import Sequence
 
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL
+from caged.models import METHODS
 from caged.page import charts
-from caged.page.definitions import INTERVAL, meaning
+from caged.page.definitions import INTERVAL, glossary, meaning
 from caged.page.html import ColumnHead, Figure, Page, Panel, Section, Table, Term, render
-from caged.page.numbers import UNDEFINED, compact, percent_change, signed
-from caged.page.scatter import scatter
+from caged.page.looks import looks_of
+from caged.page.numbers import UNDEFINED, percent
+from caged.page.scatter import Point, scatter
 from caged.page.text_table import TextTable
+from caged.page.units import in_table, in_words, of_difference, on_axis_of_difference
 from caged.products.compare.comparison import Comparison, TradeOff
 from caged.products.compare.differences import Difference
+from caged.products.compare.groups import Group
 from caged.products.compare.tables import (
+    LEAST_BASE,
     better,
+    change,
     closing,
     heading,
-    interval,
     seed_test_table,
     starred,
     user_test_table,
-    value,
 )
+from caged.products.compare.words import headline, joined, sentences, titles_of, told
 from caged.runs.versions import versions
 
 _TERMS = {
     "better": "Which way is better; 'neither' where a metric only describes.",
-    "difference": "Method minus baseline, over the users with a value in both.",
+    "difference": "Method minus baseline, over the users with a value in both. Differences of percentages are in "
+    "percentage points (pp).",
     "95% interval": INTERVAL,
-    "change": "The difference in percent of the baseline.",
+    "change": f"The difference in percent of the baseline; not given where that is below {percent(LEAST_BASE)}.",
     "users": "Users with a value in both.",
     "p (t)": "Paired t-test over users: how often chance alone would give so large a mean difference.",
     "p (Wilcoxon)": "Signed-rank test over users (Pratt): the same question asked of ranks, insensitive to outliers.",
@@ -45,6 +51,7 @@ _TERMS = {
     "'better' and 'worse' need several seeds.",
 }
 SURELY = "the 95% intervals of both differences to one other method lie beyond zero"
+_NAMED_IN_TITLE = 3
 _DIFFERENCE_HEADERS = ("difference", "95% interval", "change", "users", "verdict")
 
 
@@ -53,80 +60,46 @@ def comparison_html(comparison: Comparison, command: str) -> str:
     return render(_page(comparison, command))
 
 
-def sentences(comparison: Comparison) -> list[str]:
-    """One per method: what it does to accuracy, to niche items, and whether that is more than chance."""
-    return [_about(comparison, group.name) for group in comparison.methods[1:]]
-
-
-# ---------------------------------------------------------------- in words
-
-
-def _about(comparison: Comparison, method: str) -> str:
-    of_method = {one.metric: one for one in comparison.differences if one.method == method}
-    told = [one for key in _told(comparison) if (one := of_method.get(key)) is not None]
-    return f"{method} against {comparison.baseline.name}: {'; '.join(map(_change, told))}."
-
-
-def _told(comparison: Comparison) -> list[MetricKey]:
-    """The two axes of the trade-off where they are shown, else the first two metrics."""
-    axes = [comparison.trade_off.x, comparison.trade_off.y] if comparison.trade_off else []
-    shown = [key for key in axes if key in comparison.metrics]
-    return shown if len(shown) == len(axes) > 0 else list(comparison.metrics[:2])
-
-
-def _change(one: Difference) -> str:
-    """
-    >>> one = Difference("ips", MetricKey("recall", 20), 0.2, 0.25, 0.05, 25.0, None, None, (0, 0), None, None)
-    >>> _change(one)
-    'recall@20 rises from 0.2000 to 0.2500 (+25.0%), not tested'
-    """
-    if one.difference == 0:
-        return f"{one.metric} stays at {compact(one.value)}"
-    moved = f"{'rises' if one.difference > 0 else 'falls'} from {compact(one.baseline_value)} to {compact(one.value)}"
-    change = f" ({percent_change(one.relative_change)})" if math.isfinite(one.relative_change) else ""
-    words = {
-        "higher": "more than chance for these users",
-        "lower": "more than chance for these users",
-        "better": "better beyond chance over seeds",
-        "worse": "worse beyond chance over seeds",
-        "unclear": "which may be chance",
-        "untested": "not tested",
-    }
-    return f"{one.metric} {moved}{change}, {words[one.verdict]}"
-
-
 # ---------------------------------------------------------------- figures
 
 
-def _trade_off_figure(found: TradeOff) -> Figure:
-    on_front, unbeaten = ", ".join(found.front), ", ".join(found.unbeaten)
+def _trade_off_figure(comparison: Comparison, found: TradeOff) -> Figure:
+    titles, looks = titles_of(comparison), _looks(comparison)
+    on_front, unbeaten = (", ".join(titles[name] for name in names) for names in (found.front, found.unbeaten))
     description = f"{found.y} over {found.x}, one point per method; not surely beaten in both: {unbeaten}."
+    points = {
+        titles[name]: Point(x, y, *(None if one is None else one[:2] for one in found.intervals[name]))
+        for name, (x, y) in found.points.items()
+    }
 
     def draw(width: int) -> str:
         return scatter(
-            found.points,
-            found.front,
+            points,
+            [titles[name] for name in found.front],
             title=f"{found.y} over {found.x}",
             description=description,
             x_label=found.x,
             y_label=found.y,
+            written=in_words(found.x),
+            looks={titles[name]: look for name, look in looks.items()},
             width=width,
             height=400 if width > 500 else 340,
         )
 
     caption = (
-        "Up and to the right is better. The dashed line is the front of what is reached: a method below or left of it "
-        f"is beaten in both by another one, though perhaps by chance. On the front (bold): {on_front}. Not "
-        f"surely beaten ({SURELY}): {unbeaten}. The axes show where the points are and need not begin at zero."
+        "Higher and further right is better. The dashed line is the front of what is reached: a method below it or to "
+        f"the left is beaten in both by another one, though perhaps by chance. On the front (bold): {on_front}. Not "
+        f"surely beaten ({SURELY}): {unbeaten}. The thin lines are 95% intervals over users. The axes show where the "
+        "points are and need not begin at zero."
     )
     columns = [ColumnHead("method", numeric=False), *(ColumnHead(key, meaning(key)) for key in (found.x, found.y))]
     columns.append(ColumnHead("on the front", numeric=False))
     columns.append(ColumnHead("surely beaten", f"Yes: {SURELY}.", numeric=False))
     rows = [
         [
-            name,
-            compact(x),
-            compact(y),
+            titles[name],
+            in_table(found.x)(x),
+            in_table(found.y)(y),
             "yes" if name in found.front else "no",
             "no" if name in found.unbeaten else "yes",
         ]
@@ -135,14 +108,20 @@ def _trade_off_figure(found: TradeOff) -> Figure:
     return Figure([Panel(draw)], caption, Table(description, columns, rows))
 
 
-def _difference_figure(comparison: Comparison) -> Figure:
-    keys = _told(comparison)
-    looks = {group.name: index for index, group in enumerate(comparison.methods)}
+def _looks(comparison: Comparison) -> dict[str, int]:
+    looks = looks_of([group.method for group in comparison.methods])
+    return {group.name: look for group, look in zip(comparison.methods, looks, strict=True)}
 
-    def panel(key: str) -> Panel:
+
+def _difference_figure(comparison: Comparison) -> Figure:
+    keys, titles, looks = told(comparison), titles_of(comparison), _looks(comparison)
+    baseline = comparison.baseline.title
+
+    def panel(key: MetricKey) -> Panel:
+        written = of_difference(key)
         rows = [
             charts.Row(
-                one.method,
+                titles[one.method],
                 one.difference,
                 one.interval.low if one.interval else None,
                 one.interval.high if one.interval else None,
@@ -151,25 +130,32 @@ def _difference_figure(comparison: Comparison) -> Figure:
             for one in comparison.differences
             if one.metric == key
         ]
-        said = "; ".join(f"{row.name} {compact(row.value)}" for row in rows)
+        said = "; ".join(f"{row.name} {written(row.value)}" for row in rows)
+        tick_format, unit = on_axis_of_difference(key)
 
         def draw(width: int) -> str:
             return charts.row_chart(
                 rows,
-                title=f"Difference to {comparison.baseline.name} in {key}",
+                title=f"Difference to {baseline} in {key}",
                 description=f"{said}.",
-                x_label=f"{key}, difference",
+                x_label=unit,
+                x_format=written,
+                tick_format=tick_format,
                 width=width,
             )
 
-        return Panel(draw, key)
+        return Panel(draw, Term(f"{key}, difference", meaning(key)))
 
-    rows = [[one.method, one.metric, *_difference_cells(one)] for one in comparison.differences if one.metric in keys]
+    rows = [
+        [titles[one.method], one.metric, *_difference_cells(one)]
+        for one in comparison.differences
+        if one.metric in keys
+    ]
     headers = ["method", "metric", *_DIFFERENCE_HEADERS]
-    table = Table(_caption(comparison, f"difference to {comparison.baseline.name}"), _columns(headers), rows)
+    table = Table(_caption(comparison, f"difference to {baseline}"), _columns(headers), rows)
     caption = (
-        f"Bars are the differences to {comparison.baseline.name}, whiskers their 95% intervals over users where there "
-        "are any. A whisker that reaches over zero leaves open which one is ahead."
+        f"Bars are differences to {baseline}, those of percentages in percentage points (pp). The thin lines are 95% "
+        "intervals over users, where there are any; one that crosses zero leaves open which method is ahead."
     )
     return Figure([panel(key) for key in keys], caption, table)
 
@@ -180,15 +166,15 @@ def _difference_figure(comparison: Comparison) -> Figure:
 def _page(comparison: Comparison, command: str) -> Page:
     protocol = comparison.protocol or "not stated"
     on = f" on {comparison.dataset}" if comparison.dataset else ""
-    others = [group.name for group in comparison.methods[1:]]
     return Page(
-        title=f"{_joined([comparison.baseline.name, *others])}{on}",
-        subtitle=f"{len(comparison.methods)} methods on the same test part, protocol {protocol}; the baseline is "
-        f"{comparison.baseline.name}.",
-        notice=" ".join([*(f"Warning: {one}." for one in comparison.warnings), *closing(comparison)[:1]]),
-        findings=sentences(comparison),
+        title=f"{_who(comparison)}{on}",
+        subtitle=f"{len(comparison.methods)} methods on the same test part, protocol {protocol}. Differences are to "
+        f"{comparison.baseline.title}, the baseline.",
+        headline=headline(comparison),
+        notice=" ".join(f"Warning: {one}." for one in comparison.warnings),
+        findings=(),
         sections=_sections(comparison),
-        glossary=[(key, meaning(key)) for key in comparison.metrics],
+        glossary=glossary(comparison.metrics),
         command=command,
         facts=[
             *((name, version) for name, version in versions().items()),
@@ -198,19 +184,33 @@ def _page(comparison: Comparison, command: str) -> Page:
     )
 
 
+def _who(comparison: Comparison) -> str:
+    titles = list(titles_of(comparison).values())
+    return joined(titles) if len(titles) <= _NAMED_IN_TITLE else f"{len(titles)} methods compared"
+
+
 def _sections(comparison: Comparison) -> list[Section]:
-    baseline = comparison.baseline.name
+    baseline = comparison.baseline.title
     found = []
     if comparison.trade_off is not None:
-        found.append(Section("Accuracy and niche items together", figure=_trade_off_figure(comparison.trade_off)))
-    found.append(Section(f"Against {baseline}", figure=_difference_figure(comparison)))
-    found.append(Section("All values", table=_values(comparison)))
+        figure = _trade_off_figure(comparison, comparison.trade_off)
+        found.append(Section("Accuracy and niche items together", figure=figure))
+    against = Section(f"Against {baseline}", figure=_difference_figure(comparison), bullets=sentences(comparison))
+    found += [against, Section("All values", table=_values(comparison))]
     for group in comparison.methods[1:]:
-        found.append(Section(f"{group.name} against {baseline}", table=_differences(comparison, group.name)))
+        found.append(Section(f"{group.title} against {baseline}", table=_differences(comparison, group)))
+    known = {group.title: METHODS[group.method].plain for group in comparison.methods if group.method in METHODS}
+    if any(known.values()):
+        words = [f"{title}: {plain}" for title, plain in known.items() if plain]
+        found.append(Section("What the methods do", bullets=words))
     if any(one.over_seeds for one in comparison.differences):
-        found.append(Section("Tests over seeds", table=_as_is(seed_test_table(comparison)), folded="All tests"))
+        found.append(
+            Section("Tests over seeds", table=_tests(comparison, seed_test_table(comparison)), folded="All tests")
+        )
     if any(one.over_users for one in comparison.differences):
-        found.append(Section("Tests over users", table=_as_is(user_test_table(comparison)), folded="All tests"))
+        found.append(
+            Section("Tests over users", table=_tests(comparison, user_test_table(comparison)), folded="All tests")
+        )
     return [*found, Section("How this was compared", closing(comparison))]
 
 
@@ -218,45 +218,50 @@ def _values(comparison: Comparison) -> Table:
     """Metrics down, methods across: there are mostly fewer methods than metrics."""
     columns = [ColumnHead("metric", numeric=False), ColumnHead("better", _TERMS["better"], numeric=False)]
     columns += [
-        ColumnHead(group.name, f"{len(group.entries)} runs: mean and standard deviation")
+        ColumnHead(group.title, f"{len(group.entries)} runs: mean and standard deviation")
         if len(group.entries) > 1
-        else ColumnHead(group.name)
+        else ColumnHead(group.title)
         for group in comparison.methods
     ]
     rows: list[list[str | Term]] = [
-        [Term(key, meaning(key)), better(key), *(_unbroken(value(group, key)) for group in comparison.methods)]
+        [Term(key, meaning(key)), better(key), *(_unbroken(_value(group, key)) for group in comparison.methods)]
         for key in comparison.metrics
     ]
     return Table(_caption(comparison, "values"), columns, rows)
 
 
-def _differences(comparison: Comparison, method: str) -> Table:
+def _value(group: Group, key: MetricKey) -> str:
+    spread, written = group.spread(key), in_table(key)
+    return written(group.mean(key)) + ("" if math.isnan(spread) else f" ± {written(spread).lstrip('+')}")
+
+
+def _differences(comparison: Comparison, group: Group) -> Table:
     rows: list[list[str | Term]] = [
         [Term(one.metric, meaning(one.metric)), *_difference_cells(one)]
         for one in comparison.differences
-        if one.method == method
+        if one.method == group.name
     ]
-    caption = _caption(comparison, f"{method} less {comparison.baseline.name}")
+    caption = _caption(comparison, f"{group.title} minus {comparison.baseline.title}")
     return Table(caption, _columns(["metric", *_DIFFERENCE_HEADERS]), rows)
 
 
 def _difference_cells(one: Difference) -> list[str]:
     users = UNDEFINED if one.users is None else f"{one.users:,}"
-    return [
-        signed(one.difference),
-        _unbroken(interval(one)),
-        percent_change(one.relative_change),
-        users,
-        _unbroken(starred(one)),
-    ]
+    written = of_difference(one.metric)
+    between = UNDEFINED if one.interval is None else f"{written(one.interval.low)} to {written(one.interval.high)}"
+    cells = [written(one.difference), between, change(one), users, starred(one)]
+    return [_unbroken(cell) for cell in cells]
 
 
 def _unbroken(cell: str) -> str:
     return cell.replace(" ", "\u00a0")
 
 
-def _as_is(table: TextTable) -> Table:
-    return Table(f"{table.title[0].upper()}{table.title[1:]}", _columns(table.headers), table.rows)
+def _tests(comparison: Comparison, table: TextTable) -> Table:
+    """As in the terminal, but for the names of the methods."""
+    titles = titles_of(comparison)
+    rows = [[titles[method], *cells] for method, *cells in table.rows]
+    return Table(f"{table.title[0].upper()}{table.title[1:]}", _columns(table.headers), rows)
 
 
 def _columns(headers: Sequence[str]) -> list[ColumnHead]:
@@ -267,8 +272,3 @@ def _columns(headers: Sequence[str]) -> list[ColumnHead]:
 def _caption(comparison: Comparison, what: str) -> str:
     about = heading(comparison)
     return f"{about[0].upper()}{about[1:]}: {what}"
-
-
-def _joined(names: Sequence[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}"

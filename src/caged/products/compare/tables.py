@@ -9,9 +9,11 @@ from caged.evaluation.significance import LEVEL
 from caged.page.definitions import BETTER
 from caged.page.numbers import UNDEFINED, compact, p_value, percent_change, signed
 from caged.page.text_table import TextTable, plain_lines
-from caged.products.compare.comparison import Comparison
+from caged.products.compare.comparison import Comparison, TradeOff
 from caged.products.compare.differences import Difference
 from caged.products.compare.groups import Group
+
+LEAST_BASE = 0.001  # a share below it is no base for a relative change
 
 
 def comparison_tables(comparison: Comparison) -> list[TextTable]:
@@ -43,7 +45,7 @@ def difference_table(comparison: Comparison) -> TextTable:
             better(one.metric),
             signed(one.difference),
             interval(one),
-            percent_change(one.relative_change),
+            change(one),
             UNDEFINED if one.users is None else f"{one.users:,}",
         ]
         for one in comparison.differences
@@ -112,8 +114,15 @@ def closing(comparison: Comparison) -> list[str]:
     said = [f"{note[0].upper()}{note[1:]}." for note in comparison.notes]
     if comparison.trade_off is not None:
         found = comparison.trade_off
-        said.append(f"Not surely beaten in both {found.x} and {found.y}: {', '.join(found.unbeaten)}.")
+        said.append(_about_the_unbeaten(found))
     return said
+
+
+def _about_the_unbeaten(found: TradeOff) -> str:
+    both = f"both {found.x} and {found.y}"
+    if len(found.unbeaten) == 1:
+        return f"{found.unbeaten[0]} is best on {both}."
+    return f"No other method surely beats these on {both}: {', '.join(found.unbeaten)}."
 
 
 def as_text(comparison: Comparison) -> str:
@@ -129,6 +138,12 @@ def as_text(comparison: Comparison) -> str:
 
 def better(key: MetricKey) -> str:
     return BETTER[key.metric.direction]
+
+
+def change(one: Difference) -> str:
+    """In percent of the baseline; of a baseline near zero it would be a large number that means nothing."""
+    tiny = one.metric.metric.unit == "share" and abs(one.baseline_value) < LEAST_BASE
+    return UNDEFINED if tiny else percent_change(one.relative_change)
 
 
 def interval(one: Difference) -> str:

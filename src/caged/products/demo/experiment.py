@@ -29,10 +29,11 @@ from caged.data.seen import Seen
 from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
 from caged.evaluation.evaluate import Evaluation, evaluate
+from caged.evaluation.intervals import intervals
 from caged.evaluation.metrics import reported_keys
 from caged.evaluation.significance import paired_interval
-from caged.models import registered
-from caged.products.audit import AuditResult, audit_evaluation
+from caged.models import display_name, registered
+from caged.products.audit import AuditResult, ExampleItem, audit_evaluation, example_of, typical_users
 from caged.runs.environment import resolve_device
 from caged.runs.recommender import Recommender
 
@@ -50,13 +51,34 @@ class Judged:
     """One method, judged by the shop's habit and by the truth."""
 
     method: str
-    title: str
     natural: dict[str, float]
     oracle: dict[str, float]
     true_preference: float
     exposure_by_bucket: list[float]  # share of the list places, most popular tenth of the items first
     best_epoch: int | None
     seconds: float
+    intervals: dict[str, tuple[float, float]]  # 95%, of recall, by test (natural, oracle); absent where there is none
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An item in front of a person."""
+
+    title: str
+    clicks: int  # in the training log
+    popular: bool
+    liked: bool  # it is in the person's oracle test
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """One person: what they clicked, and what each method shows them."""
+
+    user_id: str
+    taste: str | None  # niche-taste, diverse, blockbuster
+    clicked: list[Shown]  # a few, from the least to the most popular
+    clicks: int
+    lists: dict[str, list[Shown]]  # by method
 
 
 @dataclass(frozen=True)
@@ -79,6 +101,7 @@ class Demo:
     echo: list[dict[str, float]]  # per window of rounds: last round, Gini of exposure here and under exploration only
     explore_clicks: int
     seconds: float
+    visitors: list[Visitor]  # one of each taste
 
     def row(self, method: str) -> Judged:
         return next(row for row in self.rows if row.method == method)
@@ -103,11 +126,13 @@ def run_demo(
     train, valid = _hold_out_explored(market.interactions("train"), seed)
     say(f"the epoch is chosen on {len(valid):,} held-out clicks from random exploration, not on the shop's own choice")
     groups = train.item_groups
-    rows, recalls = [], {}
+    titles = dict(zip(market.items["item_id"].to_pylist(), market.items["title"].to_pylist(), strict=True))
+    titles = {str(item): title for item, title in titles.items()}
+    rows, judged = [], {}
     for name in methods:
         row, natural, oracle = _judge(name, market, train, valid, groups, seed, device)
-        recalls[name] = oracle.report.per_user[f"recall@{K}"]
-        audited(name, _audit(name, natural, oracle))
+        judged[name] = oracle
+        audited(name, _audit(name, natural, oracle, titles))
         rows.append(row)
         say(f"{name} trained and judged in {row.seconds:.0f} s")
     everyone = np.arange(train.user_count)
@@ -115,12 +140,13 @@ def run_demo(
     return Demo(
         market=market.summary(),
         rows=rows,
-        differences=_differences(recalls),
+        differences=_differences({name: one.report.per_user[f"recall@{K}"] for name, one in judged.items()}),
         best_true_preference=float(best_true_preference_at_k(everyone, K, market.world, seen).mean()),
         training_mass_by_bucket=_shares(train.item_degrees, groups),
         echo=_echo(market),
         explore_clicks=len(valid),
         seconds=time.perf_counter() - begun,
+        visitors=_visitors(judged, titles),
     )
 
 
@@ -167,19 +193,45 @@ def _judge(
     exposure = np.bincount(listed[listed >= 0], minlength=train.item_count)
     row = Judged(
         method=name,
-        title=registered(name).title,
         natural=natural.report.metrics,
         oracle=oracle.report.metrics,
         true_preference=float(np.nanmean(preference)),
         exposure_by_bucket=_shares(exposure, groups),
         best_epoch=watch.best,
         seconds=time.perf_counter() - begun,
+        intervals={
+            test: found[:2]
+            for test, one in (("natural", natural), ("oracle", oracle))
+            if (found := intervals(one.report).get(f"recall@{K}")) is not None
+        },
     )
     return row, natural, oracle
 
 
-def _audit(name: str, natural: Evaluation, oracle: Evaluation) -> AuditResult:
-    return audit_evaluation(natural, further={"oracle": (oracle, "oracle")}, name=f"{name} in the simulated shop")
+def _audit(name: str, natural: Evaluation, oracle: Evaluation, titles: dict[str, str]) -> AuditResult:
+    return audit_evaluation(
+        natural,
+        further={"oracle": (oracle, "oracle")},
+        titles=titles,
+        name=f"{display_name(name)} in the simulated shop",
+    )
+
+
+def _visitors(judged: dict[str, Evaluation], titles: dict[str, str]) -> list[Visitor]:
+    """Of each taste the person whom LightGCN (or the first method) treats most typically, with every method's list."""
+    base = judged.get(BASELINE) or next(iter(judged.values()))
+    found = []
+    for user in typical_users(base.lists, base.reference, K, per_group=1):
+        seen = {name: example_of(one.lists, one.reference, user, K, titles) for name, one in judged.items()}
+        person = next(iter(seen.values()))
+        lists = {name: [_shown(item) for item in one.shown] for name, one in seen.items()}
+        clicked = [_shown(item) for item in person.profile]
+        found.append(Visitor(person.user_id, person.group, clicked, person.profile_size, lists))
+    return found
+
+
+def _shown(item: ExampleItem) -> Shown:
+    return Shown(item.title or item.item_id, item.degree, item.popular, item.relevant)
 
 
 def _differences(recalls: dict[str, Array]) -> list[Difference]:
