@@ -41,16 +41,19 @@ def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.M
     for page in pages:
         check_page((tmp_path / "shown" / page).read_text(encoding="utf-8"))
         assert f'<a href="{page}">' in (tmp_path / "shown" / "report.html").read_text(encoding="utf-8")
+        assert '<a href="report.html">Back to the demo</a>' in (tmp_path / "shown" / page).read_text(encoding="utf-8")
     numbers = json.loads((tmp_path / "shown" / "demo.json").read_text())
     assert numbers["market"]["seed"] == 3
     assert [row["method"] for row in numbers["rows"]] == ["mostpop", "lightgcn", "ips", "caged"]
-    assert f"{numbers['rows'][1]['oracle']['recall@20']:.4f}" in outcome.out
+    assert f"{numbers['rows'][1]['oracle']['recall@20']:.2%}" in outcome.out
+    assert [len(visitor["lists"]) for visitor in numbers["visitors"]] == [4, 4, 4]
     recalls = {row["method"]: row["oracle"]["recall@20"] for row in numbers["rows"]}
     assert [found["method"] for found in numbers["differences"]] == ["mostpop", "ips", "caged"]
     for found in numbers["differences"]:
         assert found["mean"] == pytest.approx(recalls[found["method"]] - recalls["lightgcn"])
         assert found["low"] <= found["mean"] <= found["high"]
-        assert f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]" in outcome.out
+        mean, low, high = (f"{100 * found[name]:+.2f}" for name in ("mean", "low", "high"))
+        assert f"{mean} pp [{low}, {high}]" in outcome.out
     for sentence in numbers["sentences"]:
         assert sentence in outcome.out
     assert "simulated 10 rounds" in outcome.err
@@ -82,7 +85,7 @@ def test_a_second_run_replaces_the_two_files_and_nothing_else(tmp_path: Path, un
 def test_the_table_is_plain_text_in_a_pipe(tmp_path: Path, untrained: list[int]) -> None:
     lines = caged("demo", cwd=tmp_path).out.splitlines()
     assert any(
-        line.split() == ["LightGCN", "0.4000", "0.0400", "0.0550", "-", "0.0055", "0.5100", "0.1234"] for line in lines
+        line.split() == ["LightGCN", "40.00%", "4.00%", "5.50%", "-", "0.55%", "51.00%", "12.34%"] for line in lines
     )
 
 

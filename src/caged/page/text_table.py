@@ -13,7 +13,7 @@ from caged.page.numbers import UNDEFINED
 Row = Sequence[str]
 
 GAP = 2  # blanks between two columns
-_NUMBER = r"[+\-\u2212<]?\d[\d,]*(\.\d+)?%?"
+_NUMBER = r"[+\-\u2212<]?\d[\d,]*(\.\d+)?%?( pp| times)?"
 _FIGURES = re.compile(rf"{_NUMBER}( (±|to) {_NUMBER})*( \[{_NUMBER}, {_NUMBER}\])?")
 
 _LATEX = str.maketrans(
@@ -45,7 +45,7 @@ class TextTable(NamedTuple):
 def is_figure(cell: str) -> bool:
     """Whether a cell holds a number or a range of numbers, and nothing else.
 
-    >>> [is_figure(cell) for cell in ("1,234.5", "-", "+3.1%", "0.5 ± 0.1", "-0.1 [-0.2, 0.0]", "2 layers", "")]
+    >>> [is_figure(cell) for cell in ("1,234.5", "-", "+3.1%", "0.5 ± 0.1", "-0.1 pp [-0.2, 0.0]", "2 layers", "")]
     [True, True, True, True, True, False, False]
     """
     return cell == UNDEFINED or _FIGURES.fullmatch(cell) is not None

@@ -17,14 +17,18 @@ def epoch(number: int, **changes: Any) -> str:
     return json.dumps({**line, **changes}) + "\n"
 
 
-def sections(folder: Path, history: str, method: str = "lightgcn", **config: Any) -> list[Section]:
+def write_trained(folder: Path, history: str, method: str = "lightgcn", **config: Any) -> Path:
     write_run(folder, method, config=config)
     run = json.loads((folder / "run.json").read_text())
     run["training"] = {"epochs": 3, "best_epoch": 2}
     run["spec"].update({"source": "log", "device": "cpu", "threads": None, "presets": ["movie"]})
     (folder / "run.json").write_text(json.dumps(run))
     (folder / "history.jsonl").write_text(history)
-    return run_sections(RunFolder.read(folder))
+    return folder
+
+
+def sections(folder: Path, history: str, method: str = "lightgcn", **config: Any) -> list[Section]:
+    return run_sections(RunFolder.read(write_trained(folder, history, method, **config)))
 
 
 def test_the_learning_curve_has_every_epoch(tmp_path: Path) -> None:
