@@ -6,9 +6,23 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from math import isnan, log2, nan, sqrt
 
 PAIRS = dict[int, set[int]]
+ACCURACY = (
+    "recall",
+    "precision",
+    "f1",
+    "r_precision",
+    "hit",
+    "mrr",
+    "map",
+    "rbp",
+    "serendipity",
+    "ndcg",
+    "ndcg_hits100",
+)
 
 
 class Slow:
@@ -77,12 +91,22 @@ class Slow:
         return {
             "recall": len(ranks) / len(wanted),
             "precision": len(ranks) / k,
+            "f1": harmonic_mean(len(ranks) / k, len(ranks) / len(wanted)),
+            "r_precision": sum(r <= len(wanted) for r in ranks) / len(wanted),
+            "rbp": 0.2 * sum(0.8 ** (r - 1) for r in ranks),
+            "serendipity": len(wanted & set(self.top(u, k)) - self.bestsellers(u, k)) / k,
             "hit": float(bool(ranks)),
             "mrr": 1 / ranks[0] if ranks else 0.0,
             "map": sum(sum(q <= r for q in ranks) / r for r in ranks) / min(k, len(wanted)),
             "ndcg": dcg / ideal(len(wanted)),
             "ndcg_hits100": dcg / ideal(found) if found else 0.0,
         }[name]
+
+    def bestsellers(self, u, k):
+        """What `mostpop` would show the user, as far as anybody used it."""
+        seen = self.train.get(u, set()) | self.valid.get(u, set())
+        new = (i for i in range(self.item_count) if i not in seen and self.degree[i])
+        return set(sorted(new, key=lambda i: (-self.degree[i], i))[:k])
 
     def of_list(self, name, u, k):
         top = self.top(u, k)
@@ -145,16 +169,32 @@ class Slow:
         if name in ("pop_rsp", "pop_reo"):
             rate = self.exposure_rate if name == "pop_rsp" else self.pooled_recall
             return deviation_over_mean(rate(k, "popular"), rate(k, "niche"))
-        x, n = self.exposure(k), self.item_count
+        if name == "personalisation":
+            return self.personalisation(k)
+        x = self.discounted_exposure(k) if name == "exposure_gini" else self.exposure(k)
+        n = self.item_count
         total, group_items = sum(x), self.members(group)
         if total == 0:
             return nan
         return {
             "coverage": sum(x[i] > 0 for i in group_items) / len(group_items) if group_items else nan,
-            "gini": sum((2 * j - n - 1) * value for j, value in enumerate(sorted(x), 1)) / (n * total),
+            "gini": concentration(x),
+            "exposure_gini": concentration(x),
             "entropy": -sum(v / total * log2(v / total) for v in x if v) / log2(n) if n > 1 else nan,
             "exposure_kl": self.exposure_kl(x),
         }[name]
+
+    def discounted_exposure(self, k):
+        amounts = [0.0] * self.item_count
+        for u in self.users:
+            for r, i in enumerate(self.top(u, k), 1):
+                amounts[i] += 1 / log2(r + 1)
+        return amounts
+
+    def personalisation(self, k):
+        """Over all pairs of users with a list, one by one."""
+        tops = [set(self.top(u, k)) for u in self.users if self.top(u, k)]
+        return 1 - mean([len(a & b) / sqrt(len(a) * len(b)) for a, b in combinations(tops, 2)])
 
     def exposure_kl(self, x):
         value = 0.0
@@ -189,7 +229,7 @@ class Slow:
         k, group = int(cut), group or None
         if name == "delta_gap":
             return self.delta_gap(k, group), None
-        accuracy = name in ("recall", "precision", "hit", "mrr", "map", "ndcg", "ndcg_hits100")
+        accuracy = name in ACCURACY
         if not accuracy and name not in ("arp", "popularity_lift", "tail_share", "aclt", "novelty", "upd", "pru"):
             return self.catalogue(name, k, group), None
         item_group = group if group in ("popular", "niche") else None
@@ -201,6 +241,15 @@ class Slow:
             chosen = [v for u, v in zip(self.users, values, strict=True) if self.user_group.get(u) == group]
             return mean([v for v in chosen if not isnan(v)]), None
         return mean([v for v in values if not isnan(v)]), values
+
+
+def concentration(x):
+    n = len(x)
+    return sum((2 * j - n - 1) * value for j, value in enumerate(sorted(x), 1)) / (n * sum(x))
+
+
+def harmonic_mean(a, b):
+    return 2 * a * b / (a + b) if a + b else 0.0
 
 
 def mean(values):

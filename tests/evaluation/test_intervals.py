@@ -10,7 +10,7 @@ from caged.evaluation.measure import Report
 from caged.evaluation.metrics import MetricKey
 from tests.evaluation.worlds import random_world, toy_world
 
-WITHOUT = ("coverage", "gini", "entropy")
+WITHOUT = ("coverage", "gini", "exposure_gini", "entropy", "personalisation")
 
 
 def toy_report(ks=(3,), **options):

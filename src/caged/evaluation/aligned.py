@@ -145,6 +145,33 @@ class Aligned:
         """Items of an item group that could be listed: those that are new to the user, for users with a list."""
         return np.asarray(self.reference.eligible_counts[group][self.users] * self.has_list)
 
+    def unexpected_hits(self, k: int) -> Array:
+        """Hits in the first k that are not among the k most popular items which are new to the user."""
+        rows, columns = np.nonzero(self.hits[None][:, :k])
+        with_hits, owner = np.unique(rows, return_inverse=True)
+        position = self.reference.popularity_position[self.items[rows, columns]]
+        unexpected = position > self._popular_reach(self.users[with_hits], k)[owner]
+        return np.bincount(rows[unexpected], minlength=len(self.users))
+
+    def _popular_reach(self, users: Array, k: int) -> Array:
+        """How far down the order of popularity the k first items reach that are new to each of these users."""
+        keys, width = self.reference.seen.keys, np.int64(max(self.reference.item_count, 1))
+        start, stop = np.searchsorted(keys, [users * width, (users + 1) * width])
+        had = stop - start
+        owner = np.repeat(np.arange(len(users)), had)
+        pairs = np.arange(len(owner)) + np.repeat(start - (np.cumsum(had) - had), had)
+        position = self.reference.popularity_position[keys[pairs] - users[owner] * width]
+        near = position < k + had[owner]  # an item behind that moves nothing
+        return bias.popular_reach(owner[near], position[near], len(users), k)
+
+    # ---------------------------------------------------------------- per item, at a cut-off
+
     def exposed(self, k: int) -> Array:
         """How many of the lists name each item of the catalogue."""
         return exposure.exposure(self.items, self.reference.item_count, k)
+
+    def discounted_exposure(self, k: int) -> Array:
+        return exposure.discounted_exposure(self.items, self.reference.item_count, k)
+
+    def unit_exposure(self, k: int) -> Array:
+        return exposure.unit_exposure(self.items, self.reference.item_count, k)

@@ -126,6 +126,23 @@ def pru(owners: Array, degrees: Array, positions: Array, count: int, k: int) -> 
     return _divide(-covariance, np.sqrt(variances))
 
 
+def popular_reach(rows: Array, positions: Array, count: int, k: int) -> Array:
+    """Per row, where the k-th most popular item stands that the row lacks, counted from 0 in order of popularity.
+
+    One entry per item that a row has: its row among `count`, and its position in the order of popularity.
+
+    >>> popular_reach(np.array([0, 0, 1]), np.array([5, 1, 0]), 3, 2).tolist()
+    [2, 2, 1]
+    """
+    order = np.lexsort((positions, rows))
+    row, position = rows[order], positions[order]
+    sizes = np.bincount(row, minlength=count)
+    had_before = np.arange(len(row)) - (np.cumsum(sizes) - sizes)[row]
+    # An item moves the k-th one by a place if fewer than k that the row lacks are more popular than it.
+    moves = position - had_before < k
+    return k - 1 + np.bincount(row[moves], minlength=count)
+
+
 def list_lengths(items: Array, k: int) -> Array:
     """How many of the first k places are taken.
 

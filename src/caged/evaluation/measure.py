@@ -16,6 +16,7 @@ import numpy as np
 from caged.data.ids import Array
 from caged.errors import ConfigError, DataError, unknown
 from caged.evaluation.aligned import Aligned
+from caged.evaluation.formulas import PLACES, ItemSum, Shown
 from caged.evaluation.lists import PADDING, Lists, PackedLists
 from caged.evaluation.metrics import (
     Mean,
@@ -206,24 +207,28 @@ class _Block:
         return self.sums[name]
 
 
+_OfItem = tuple[str, int]  # the name of an `ItemSum` and a cut-off
+
+
 class _Measured(NamedTuple):
     """What is left of a block."""
 
     moments: dict[str, Moments]
-    exposures: dict[int, Array]
+    shown: dict[_OfItem, Array]
     listed_users: int
     per_user: dict[str, Array]
     sums: dict[str, Array]
 
 
 class _Tally:
-    """Sums for each key, how often items were shown, and perhaps values per user, of all blocks so far."""
+    """Sums for each key, how much items were shown, and perhaps values per user, of all blocks so far."""
 
     def __init__(self, keys: Sequence[MetricKey], reference: Reference, *, keep_per_user: bool) -> None:
         self.keys, self.reference, self.keep_per_user = keys, reference, keep_per_user
         self.formulas = with_sums(keys)
         self.moments: dict[str, Moments] = {}
-        self.exposures: dict[int, Array] = {}
+        self.item_sums = {(part.name, key.k): part for key in keys if (part := _item_sum(key)) is not None}
+        self.shown: dict[_OfItem, Array] = {}
         self.listed_users = 0
         self.per_user: list[dict[str, Array]] = []
         self.sums: list[dict[str, Array]] = []
@@ -235,15 +240,15 @@ class _Tally:
             key: moments_of(key, formula, block, with_products=not self.keep_per_user)
             for key, formula in self.formulas.items()
         }
-        ks = dict.fromkeys(key.k for key in self.keys if key not in self.formulas)
+        shown = {(name, k): part.of_lists(aligned, k) for (name, k), part in self.item_sums.items()}
         kept = (block.per_user, block.sums) if self.keep_per_user else ({}, {})
-        return _Measured(moments, {k: aligned.exposed(k) for k in ks}, int(aligned.has_list.sum()), *kept)
+        return _Measured(moments, shown, int(aligned.has_list.sum()), *kept)
 
     def add(self, block: _Measured) -> None:
         for key, moments in block.moments.items():
             self.moments[key] = _added(self.moments[key], moments) if key in self.moments else moments
-        for k, shown in block.exposures.items():
-            self.exposures[k] = self.exposures[k] + shown if k in self.exposures else shown
+        for place, shown in block.shown.items():
+            self.shown[place] = self.shown[place] + shown if place in self.shown else shown
         self.listed_users += block.listed_users
         self.per_user.append(block.per_user)
         self.sums.append(block.sums)
@@ -258,7 +263,7 @@ class _Tally:
             sums=_joined(self.sums),
             counts=counts,
             user_group=self.reference.user_groups.label[users],
-            exposures=self.exposures,
+            exposures={k: shown for (name, k), shown in self.shown.items() if name == PLACES.name},
             bucket_mass=self.reference.item_groups.bucket_mass,
             moments={} if self.keep_per_user else self.moments,
         )
@@ -268,9 +273,15 @@ class _Tally:
         formula = key.metric.formula
         if isinstance(formula, OfItems):
             members = None if key.group is None else self.reference.item_groups.member(key.group)
-            return formula.value(self.exposures[key.k], members), self.listed_users
+            shown = Shown(self.shown[formula.shown.name, key.k], self.listed_users, members)
+            return formula.value(shown), self.listed_users
         moments = self.moments[key]
         return float(formula.value(moments.sums, self.reference.item_groups.bucket_mass)), moments.users
+
+
+def _item_sum(key: MetricKey) -> ItemSum | None:
+    formula = key.metric.formula
+    return formula.shown if isinstance(formula, OfItems) else None
 
 
 def moments_of(key: MetricKey, formula: OfSums, users: UserColumns, *, with_products: bool = True) -> Moments:

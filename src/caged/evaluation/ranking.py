@@ -15,6 +15,7 @@ import numpy as np
 from caged.data.ids import Array
 from caged.errors import ConfigError
 
+PERSISTENCE = 0.8  # of the reader of rbp: how likely the next item is looked at
 IDEAL_DEPTH = 100  # ndcg_hits100 looks for the hits of its ideal in this many places
 
 
@@ -34,6 +35,26 @@ def precision(hits: Array, relevant: Array, k: int) -> Array:
     [0.4]
     """
     return _over(_hit_counts(hits, k), k, relevant)
+
+
+def f1(hits: Array, relevant: Array, k: int) -> Array:
+    """2PR / (P + R) of a user's precision and recall, which is 2 hits / (k + R); 0 without a hit.
+
+    >>> f1(np.array([[True, False, False, True]]), np.array([4]), 4).tolist()
+    [0.5]
+    """
+    return _over(2 * _hit_counts(hits, k), k + relevant, relevant)
+
+
+def r_precision(hits: Array, relevant: Array, k: int) -> Array:
+    """Hits in the first R places over R. Places beyond k, or beyond the list, are misses: with R > k it is the recall.
+
+    >>> r_precision(np.array([[True, False, False, True]]), np.array([2]), 4).tolist()
+    [0.5]
+    """
+    top = hits[:, :k]
+    counted = top & (np.arange(top.shape[1]) < relevant[:, None])
+    return _over(_hit_counts(counted, k), relevant, relevant)
 
 
 def hit(hits: Array, relevant: Array, k: int) -> Array:
@@ -66,6 +87,28 @@ def average_precision(hits: Array, relevant: Array, k: int) -> Array:
     top = hits[:, :k]
     precision_at = np.cumsum(top, axis=1) / np.arange(1, top.shape[1] + 1)
     return _over((top * precision_at).sum(axis=1), np.minimum(relevant, k), relevant)
+
+
+def rank_biased_precision(hits: Array, relevant: Array, k: int) -> Array:
+    """(1 - p) sum_{r <= k} h_r p^(r - 1) with p = `PERSISTENCE`.
+
+    What lies beyond k could add up to p^k, the residual; it is left out, so a list of k hits has 1 - p^k.
+
+    >>> rank_biased_precision(np.array([[True, False, False, True]]), np.array([4]), 4).round(6).tolist()
+    [0.3024]
+    """
+    top = hits[:, :k]
+    weights = (1 - PERSISTENCE) * PERSISTENCE ** np.arange(top.shape[1])
+    return _over(np.einsum("ij,j->i", top.astype(np.float64), weights), 1, relevant)
+
+
+def serendipity(unexpected_hits: Array, relevant: Array, k: int) -> Array:
+    """Hits in the first k that are not among the k most popular items new to the user, over k; their number is given.
+
+    >>> serendipity(np.array([1, 0, 0]), np.array([4, 2, 0]), 4).tolist()
+    [0.25, 0.0, nan]
+    """
+    return _over(unexpected_hits, k, relevant)
 
 
 def ndcg(hits: Array, relevant: Array, k: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
-from caged.data.popularity import ITEM_GROUPS, ItemGroups, UserGroups
+from caged.data.popularity import ITEM_GROUPS, ItemGroups, UserGroups, popularity_order
 from caged.data.seen import Seen, check_same_rows, find
 from caged.errors import DataError
 from caged.evaluation import bias
@@ -70,6 +70,14 @@ class Reference:
     @property
     def user_groups(self) -> UserGroups:
         return self.train.user_groups
+
+    @cached_property
+    def popularity_position(self) -> Array:
+        """Where each item stands in `popularity_order`, from 0; an item that nobody used stands behind any number."""
+        order = popularity_order(self.item_groups.degrees)
+        position = np.full(self.item_count, np.iinfo(np.int64).max, dtype=np.int64)
+        position[order] = np.arange(len(order))
+        return position
 
     @cached_property
     def relevant_counts(self) -> dict[str | None, Array]:

@@ -255,8 +255,8 @@ def _all_numbers(audit: AuditResult) -> Section:
     return Section(
         "All numbers",
         [
-            f"Every metric, with its definition on hover, Enter or tap. {INTERVAL} Coverage, Gini and entropy have no "
-            "interval: drawing users anew would shift them."
+            f"Every metric, with its definition on hover, Enter or tap. {INTERVAL} Numbers about all lists at once, "
+            "such as coverage, Gini and personalisation, have no interval: drawing users anew would shift them."
         ],
         table=_number_table(audit),
         folded=f"All {len(shown_keys(audit))} numbers",

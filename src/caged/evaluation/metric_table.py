@@ -1,0 +1,344 @@
+"""The table of metrics: one row for each, with everything there is to know about it.
+
+What computes, resamples, prints, compares, gates or explains a metric reads its row and knows none by name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from caged.data.popularity import ITEM_GROUPS, USER_GROUPS, gini
+from caged.evaluation import bias, exposure, ranking
+from caged.evaluation.formulas import (
+    DISCOUNTED_PLACES,
+    DISPARITY,
+    DIVERGENCE,
+    GAP,
+    RATIO,
+    SIGNED,
+    UNIT_LISTS,
+    OfItems,
+    OfSums,
+    accuracy,
+    found_and_wanted,
+    mean_of,
+    places_by_bucket,
+    popularity_of_list_and_profile,
+    shown_and_could_be,
+)
+
+Direction = Literal["up", "down", "zero", "none"]
+Unit = Literal["share", "change", "index", "number"]
+_WHOLE: tuple[None] = (None,)
+_BY_ITEMS, _BY_USERS = (None, *ITEM_GROUPS), (None, *USER_GROUPS)
+_BY_BOTH = (*_BY_ITEMS, *USER_GROUPS)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row.
+
+    `direction`: `up` and `down` say which way is better, `zero` that zero is best, `none` that it only describes.
+    `unit`: a `share`, a relative `change`, an `index` between bounds, or a `number` with a scale of its own.
+    """
+
+    name: str
+    direction: Direction
+    unit: Unit
+    groups: tuple[str | None, ...]  # it is reported for; None is everything
+    formula: OfSums | OfItems
+    meaning: str  # {k} stands for the cut-off
+    needs_test: bool = False
+    published: bool = False  # only for comparison with published tables; misleads elsewhere
+    depth: int | None = None  # places that it reads whatever k is, and the largest k
+    of_catalogue: bool = False  # counts items that nobody has used or listed
+    of_groups: bool = False  # knows popular and niche items also where it is for everything
+
+    @property
+    def counts_catalogue(self) -> bool:
+        return self.of_catalogue or isinstance(self.formula, OfItems)
+
+    def exists_at(self, k: int) -> bool:
+        return self.depth is None or k <= self.depth
+
+
+_ROWS = (
+    Metric(
+        name="recall",
+        direction="up",
+        unit="share",
+        groups=_BY_BOTH,
+        formula=accuracy(ranking.recall),
+        meaning="Share of a user's relevant items that stand among the first {k} of the list; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="precision",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.precision),
+        meaning="Share of the first {k} places that hold a relevant item; the average user. Divides by {k} even "
+        "where a list is shorter.",
+        needs_test=True,
+    ),
+    Metric(
+        name="f1",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.f1),
+        meaning="Harmonic mean of a user's precision and recall at {k}, 0 without a hit; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="r_precision",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.r_precision),
+        meaning="Share of a user's R relevant items that stand in the first R places, of which at most {k} are read; "
+        "the average user. 1 is a list that opens with everything relevant.",
+        needs_test=True,
+    ),
+    Metric(
+        name="hit",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.hit),
+        meaning="Share of users with at least one relevant item among the first {k}.",
+        needs_test=True,
+    ),
+    Metric(
+        name="mrr",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.mrr),
+        meaning="1 / place of the first relevant item, 0 if none is among the first {k}; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="map",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.average_precision),
+        meaning="Precision at the place of each relevant item among the first {k}, added up and divided by the "
+        "smaller of {k} and the number of relevant items; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="rbp",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=accuracy(ranking.rank_biased_precision),
+        meaning="Share of what a reader sees that is relevant, if each item is followed by the next with probability "
+        f"{ranking.PERSISTENCE}, among the first {{k}} (rank-biased precision without its residual); the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="ndcg",
+        direction="up",
+        unit="share",
+        groups=_BY_BOTH,
+        formula=accuracy(ranking.ndcg),
+        meaning="Relevant items among the first {k}, each weighted by 1/log2(place + 1), over the best sum that is "
+        "possible; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="ndcg_hits100",
+        direction="up",
+        unit="share",
+        groups=_BY_ITEMS,
+        formula=accuracy(ranking.ndcg_hits100),
+        meaning="As NDCG, but compared with the best order of the hits in the first 100 places only. It rewards "
+        "lists that find little and exists to compare with published tables.",
+        needs_test=True,
+        published=True,
+        depth=ranking.IDEAL_DEPTH,
+    ),
+    Metric(
+        name="arp",
+        direction="none",
+        unit="number",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, k: lists.popularity(k)),
+        meaning="Average number of training users of the first {k} items; the average user.",
+    ),
+    Metric(
+        name="popularity_lift",
+        direction="zero",
+        unit="change",
+        groups=_BY_USERS,
+        formula=mean_of(lambda lists, k: bias.popularity_lift(lists.popularity(k), lists.profile_popularity)),
+        meaning="How much more popular the first {k} items are than the user's own training items: (list average - "
+        "own average) / own average. 0 is as popular as the history, 1 is twice as popular; the mean of "
+        "the users' ratios.",
+    ),
+    Metric(
+        name="delta_gap",
+        direction="zero",
+        unit="change",
+        groups=_BY_USERS,
+        formula=OfSums(popularity_of_list_and_profile, *GAP),
+        meaning="As the popularity lift, but the averages are taken over the users first and then compared: the "
+        "ratio of means (delta GAP). It can differ from the popularity lift in size and in sign.",
+    ),
+    Metric(
+        name="tail_share",
+        direction="up",
+        unit="share",
+        groups=_BY_USERS,
+        formula=mean_of(lambda lists, k: bias.tail_share(lists.items, lists.groups.niche, k)),
+        meaning="Share of the first {k} places that go to niche items; the average user.",
+        of_groups=True,
+    ),
+    Metric(
+        name="aclt",
+        direction="up",
+        unit="number",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, k: bias.aclt(lists.items, lists.groups.niche, k)),
+        meaning="Number of niche items among the first {k}; the average user.",
+        of_groups=True,
+    ),
+    Metric(
+        name="novelty",
+        direction="up",
+        unit="number",
+        groups=_WHOLE,
+        formula=mean_of(
+            lambda lists, k: bias.novelty(lists.items, lists.groups.degrees, lists.reference.trained_users, k)
+        ),
+        meaning="Average of -log2(training users of the item / all training users) over the first {k}, in bits: "
+        "higher is less known; the average user.",
+    ),
+    Metric(
+        name="upd",
+        direction="down",
+        unit="index",
+        groups=_BY_USERS,
+        formula=mean_of(lambda lists, k: bias.upd(lists.profile_sections, lists.sections(k))),
+        meaning="Distance between a user's history and list in the shares of head, middle and tail items "
+        "(Jensen-Shannon divergence): 0 is the same mix, 1 nothing in common; the average user.",
+    ),
+    Metric(
+        name="pru",
+        direction="zero",
+        unit="index",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, k: bias.pru(*lists.relevant_pairs, len(lists.users), k)),
+        meaning="Among a user's relevant items, whether popular ones stand higher (rank correlation): 0 is no "
+        "preference, 1 always the popular first; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="serendipity",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, k: ranking.serendipity(lists.unexpected_hits(k), lists.relevant[None], k)),
+        meaning="Share of the first {k} places that hold a relevant item which is not among the {k} most popular items "
+        "that are new to the user: precision without what a plain list of bestsellers finds; the average user.",
+        needs_test=True,
+    ),
+    Metric(
+        name="coverage",
+        direction="up",
+        unit="share",
+        groups=_BY_ITEMS,
+        formula=OfItems(lambda shown: exposure.coverage(shown.amounts, shown.members)),
+        meaning="Share of the items that stand in at least one list of {k}.",
+    ),
+    Metric(
+        name="gini",
+        direction="down",
+        unit="index",
+        groups=_WHOLE,
+        formula=OfItems(lambda shown: gini(shown.amounts)),
+        meaning="How unequally the places of all lists of {k} are spread over the items: 0 all items alike, near 1 "
+        "a few items take everything.",
+    ),
+    Metric(
+        name="exposure_gini",
+        direction="down",
+        unit="index",
+        groups=_WHOLE,
+        formula=OfItems(lambda shown: gini(shown.amounts), DISCOUNTED_PLACES),
+        meaning="As the Gini, but a place counts 1/log2(place + 1), since the top of a list is seen more: 0 all items "
+        "alike, near 1 a few items take all attention.",
+    ),
+    Metric(
+        name="entropy",
+        direction="up",
+        unit="index",
+        groups=_WHOLE,
+        formula=OfItems(lambda shown: exposure.entropy(shown.amounts)),
+        meaning="How evenly the places of all lists of {k} are spread over the items: 1 all alike, 0 a single item.",
+    ),
+    Metric(
+        name="personalisation",
+        direction="up",
+        unit="index",
+        groups=_WHOLE,
+        formula=OfItems(lambda shown: exposure.personalisation(shown.amounts, shown.lists), UNIT_LISTS),
+        meaning="How different the lists of {k} of two users are, on average over all pairs: 0 everybody gets the same "
+        "items, 1 no two lists share one.",
+    ),
+    Metric(
+        name="exposure_kl",
+        direction="none",
+        unit="number",
+        groups=_WHOLE,
+        formula=OfSums(places_by_bucket, *DIVERGENCE, reads_mass=True, biased=True),
+        meaning="How far the places of the lists are from the training interactions, by tenth of the "
+        "trained items (Kullback-Leibler divergence, bits): 0 is the same spread. It grows in both directions.",
+    ),
+    Metric(
+        name="exposure_rate",
+        direction="none",
+        unit="share",
+        groups=ITEM_GROUPS,
+        formula=OfSums(shown_and_could_be, *RATIO),
+        meaning="Of all pairs of a listed user and an item of the group that is new to the user, the share that "
+        "stands in the lists of {k}.",
+        of_catalogue=True,
+    ),
+    Metric(
+        name="pop_rsp",
+        direction="down",
+        unit="index",
+        groups=_WHOLE,
+        formula=OfSums(shown_and_could_be, *DISPARITY, signed=SIGNED),
+        meaning="Statistical parity: how far the exposure rates of popular and niche items are apart, |a - b| / (a "
+        "+ b). 0 is equal; it hides which one is ahead.",
+        of_catalogue=True,
+        of_groups=True,
+    ),
+    Metric(
+        name="pooled_recall",
+        direction="up",
+        unit="share",
+        groups=ITEM_GROUPS,
+        formula=OfSums(found_and_wanted, *RATIO),
+        meaning="Found relevant items of the group over all its relevant items, added up over users first.",
+        needs_test=True,
+    ),
+    Metric(
+        name="pop_reo",
+        direction="down",
+        unit="index",
+        groups=_WHOLE,
+        formula=OfSums(found_and_wanted, *DISPARITY, signed=SIGNED),
+        meaning="Equal opportunity: how far the pooled recalls of popular and niche items are apart, |a - b| / (a "
+        "+ b). 0 is equal; it hides which one is ahead.",
+        needs_test=True,
+        of_groups=True,
+    ),
+)
+METRICS = {metric.name: metric for metric in _ROWS}
