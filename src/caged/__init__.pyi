@@ -46,6 +46,7 @@ class APDA(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -83,6 +84,7 @@ class APDA(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -117,6 +119,7 @@ class AdjNorm(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -148,6 +151,7 @@ class AdjNorm(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -190,6 +194,7 @@ class AdvDrop(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -229,6 +234,7 @@ class AdvDrop(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -278,6 +284,7 @@ class CAGED(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -324,6 +331,7 @@ class CAGED(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -348,6 +356,7 @@ class EASE(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -368,6 +377,7 @@ class EASE(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -408,6 +418,7 @@ class GALORE(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -446,6 +457,7 @@ class GALORE(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -474,6 +486,7 @@ class IPS(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -499,6 +512,7 @@ class IPS(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -526,6 +540,7 @@ class ItemKNN(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -550,6 +565,7 @@ class ItemKNN(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -581,6 +597,7 @@ class LightGCN(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -609,6 +626,7 @@ class LightGCN(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -634,6 +652,7 @@ class LightGCNBCE(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -656,6 +675,7 @@ class LightGCNBCE(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -686,6 +706,7 @@ class MACR(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -713,6 +734,7 @@ class MACR(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -732,6 +754,7 @@ class MostPopular(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -750,6 +773,7 @@ class MostPopular(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -780,6 +804,7 @@ class Reg(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -807,6 +832,7 @@ class Reg(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,
@@ -837,6 +863,7 @@ class Softmax(Recommender):
         epochs (1000): most epochs per stage
         patience (20): validations in a row without improvement that end a stage; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -864,6 +891,7 @@ class Softmax(Recommender):
         epochs: int = 1000,
         patience: int | None = 20,
         validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         checkpoint_seconds: float = 30.0,

@@ -12,9 +12,12 @@ import pytest
 import caged as library
 from caged.data import Interactions
 from caged.errors import ConfigError
+from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.folder import RunFolder
+from caged.runs.validation import check_refit
+from caged.training import TrainConfig
 from tests.cli.invoke import caged, refused, train
 
 CLOSED_FORMS = ("ease", "itemknn", "mostpop")
@@ -154,3 +157,15 @@ def test_a_run_compares_with_an_audit_of_the_same_two_files_and_with_other_metho
     against = ("--fail-if", "recall@20 drops 1%", "--against", tmp_path / "mostpop")
     gated = caged("audit", lists, "--train", released / "train.txt", "--test", released / "test.txt", *against)
     assert gated.code == 0, gated.err
+
+
+def test_a_method_says_why_it_cannot_be_refitted():
+    class Reading(LightGCN):
+        def cannot_replay(self):
+            return "its step size follows the numbers of validation"
+
+    config = TrainConfig(refit=True)
+    check_refit("lightgcn", LightGCN(LightGCNConfig()), config)
+    with pytest.raises(ConfigError, match="mine cannot be refitted: its step size follows the numbers of validation"):
+        check_refit("mine", Reading(LightGCNConfig()), config)
+    check_refit("mine", Reading(LightGCNConfig()), TrainConfig())

@@ -38,9 +38,9 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def history(folder: Path) -> list[dict[str, Any]]:
+def history(folder: Path, name: str = "history.jsonl") -> list[dict[str, Any]]:
     """The lines of the history without their times; half a line at the end of a killed run is left out."""
-    path = folder / "history.jsonl"
+    path = folder / name
     whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
     lines = [json.loads(line) for line in whole.splitlines()]
     return [without_times(line) for line in lines]
@@ -109,6 +109,32 @@ def test_killed_at_random_moments(log_csv: Path, tmp_path: Path) -> None:
     assert_ended_alike(folder, undisturbed)
     assert [line["epoch"] for line in history(folder)] == list(range(1, EPOCHS + 1))
     assert read(folder / "run.json")["resumed"] == kills + 1
+
+
+def test_killed_in_either_training_of_a_refit(log_csv: Path, tmp_path: Path) -> None:
+    chance = random.Random(22)
+    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
+    # The last epoch is the best, or nearly so: both trainings are long enough to be killed in.
+    refit = ("--refit", "--no-report", "--set", "train.learning_rate=0.0005")
+    reference = spawn(*options(log_csv, undisturbed), *refit, cwd=tmp_path)
+    arguments: list[str | Path] = [*options(log_csv, folder), *refit]
+    phases = []
+    for name, target in (("history.jsonl", 30), ("history_refit.jsonl", 3), ("", 0)):
+        process = spawn(*arguments, cwd=tmp_path)
+        arguments = ["train", "--resume", folder]
+        if not name:
+            break
+        wait_for(process, lambda file=name, goal=target: len(history(folder, file)) >= goal)  # type: ignore[misc]
+        time.sleep(chance.uniform(0, 0.02))
+        kill(process, folder)
+        assert process.returncode == -signal.SIGKILL
+        phases.append(read(folder / "checkpoint" / "checkpoint.json").get("replays"))
+    outcome = ended(process)
+    assert outcome.code == 0, outcome.err
+    assert phases == [False, True]
+    assert ended(reference).code == 0
+    assert_ended_alike(folder, undisturbed)
+    assert history(folder, "history_refit.jsonl") == history(undisturbed, "history_refit.jsonl")
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from caged.page.html import require_templates
 from caged.products.audit import audit_html, audit_run, run_sections
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
-from caged.runs.execute import evaluate_part, is_validated, warnings_of
+from caged.runs.execute import evaluate_part, holds_back_validation, warnings_of
 from caged.runs.folder import RunFolder
 from caged.runs.spec import EvalConfig
 
@@ -53,10 +53,10 @@ def evaluate(
         named.pop(never_evaluated, None)
     if part == "valid" and part not in named:
         raise ConfigError(f"protocol '{spec.protocol}' has no validation part; use --part test")
-    if part == "valid" and not is_validated(spec):
+    if part == "valid" and not holds_back_validation(spec):
         raise ConfigError(
             f"this {spec.method} was trained on the validation part too, so it says nothing there; use --part test, or "
-            "train with --set train.validation=yes"
+            + ("train without --refit" if spec.train.refit else "train with --set train.validation=yes")
         )
     if part not in named:
         raise ConfigError(unknown("part", part, named))

@@ -83,6 +83,13 @@ def train(
             help="Train on the validation part too, for exactly --set train.epochs=N. Closed forms do so anyway.",
         ),
     ] = False,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit",
+            help="Once validation has decided, train again on train and validation, with its decisions repeated.",
+        ),
+    ] = False,
     save_weights: Annotated[
         bool, typer.Option("--save-weights", help="Keep edge weights before, during and after, for caged plot iip.")
     ] = False,
@@ -103,6 +110,8 @@ def train(
 
       caged train --data log.csv --method galore --init runs/first --out runs/galore
 
+      caged train --data log.csv --method lightgcn --refit --out runs/final
+
       caged train --resume runs/first
     """
     place = ResultPlace(record, variant) if record else None
@@ -122,7 +131,11 @@ def train(
             method,
             protocol=protocol,
             presets=preset or (),
-            overrides=[*(set_ or ()), *(["train.validation=no"] if no_validation else ())],
+            overrides=[
+                *(set_ or ()),
+                *(["train.validation=no"] if no_validation else ()),
+                *(["train.refit=true"] if refit else ()),
+            ],
             seed=seed,
             device=device,
             threads=threads,
@@ -185,7 +198,9 @@ def _report(result: RunResult, *, as_json: bool) -> None:
     merged = run.dataset["merged_duplicates"]
     if merged:
         say(f"{merged:,} duplicate rows were merged")
-    if trained_on := result.trained_on_validation:
+    if (trained_on := result.trained_on_validation) and spec.train.refit:
+        say(f"refitted: trained once more with the {trained_on:,} interactions that validation had decided on")
+    elif trained_on:
         say(f"nothing is chosen on a validation part, so its {trained_on:,} interactions are trained on too")
     elif spec.data.validate_on is not None:
         held_out = run.dataset["interactions"]["valid"]
@@ -223,6 +238,8 @@ def _which_epoch(trained: dict[str, Any]) -> str:
     """The epoch that was chosen; of the last stage where there are several."""
     if not trained.get("epochs"):
         return ""
+    if "refit" in trained:
+        return f", refitted for {trained['refit']['epochs']} epochs"
     if not trained["best_epoch"]:  # nothing was chosen
         return f", all of {trained['epochs']} epochs"
     stage = f" in stage {trained['stage']}" if "stage" in trained else ""

@@ -90,6 +90,21 @@ class EpochContext:
     log: dict[str, Any] = field(default_factory=dict)  # diagnostics for this epoch's history line
     monitor: str = "recall@20"  # the metric of `validate` that decisions go by
     sampler: Sampler | None = None  # that draws the batches of this stage; None in `finish`
+    replayed: bool = False  # the decisions of another training are replayed: `improved` is what it was there
+    validated_there: bool = False  # in that training, after this epoch
+    decisions: dict[str, Any] = field(default_factory=dict)  # see `decided`
+
+    @property
+    def validated(self) -> bool:
+        """Whether this epoch was validated, here or in the training that is replayed."""
+        return self.validated_there if self.replayed else self.metrics is not None
+
+    def decided(self, name: str, choose: Callable[[Callable[[Scorer], Metrics]], Any]) -> Any:
+        """A choice made on validation, as JSON: by `choose`, which is given `validate`, and written down; or as it was
+        written down, where another training is replayed. None where there is neither."""
+        if name not in self.decisions and self.validate is not None:
+            self.decisions[name] = choose(self.validate)
+        return self.decisions.get(name)
 
 
 ConfigT = TypeVar("ConfigT")
@@ -110,6 +125,14 @@ class Method(ABC, Generic[ConfigT]):
 
     def needs_validation(self) -> str | None:
         """Why it does not work without a validation part; None where it does."""
+        return None
+
+    def cannot_replay(self) -> str | None:
+        """Why the decisions of one training cannot be replayed in another (`--refit`); None where they can.
+
+        The loop replays the number of epochs and `ctx.improved`, and `ctx.decided` its choices. A method that reads
+        `ctx.metrics`, or calls `ctx.validate` itself, has to say so here.
+        """
         return None
 
     @abstractmethod

@@ -34,7 +34,7 @@ Tables start as in all methods here, the heads Xavier-uniform as in the code. Pr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,7 @@ from torch import Tensor, nn
 from caged.config import option
 from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables
-from caged.models.contract import DotScorer, EpochContext, Losses, ParamGroup, Scorer, Stage, State
+from caged.models.contract import DotScorer, EpochContext, Losses, Metrics, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
@@ -159,10 +159,16 @@ class MACR(EncoderMethod[MACRConfig]):
         return "method.c=scan is chosen on it; a number for method.c needs none" if self.config.c == SCAN else None
 
     def finish(self, ctx: EpochContext) -> None:
-        if self.config.c != SCAN or ctx.validate is None:
+        if self.config.c != SCAN:
             return
-        self.scanned = [[c, ctx.validate(self._scorer(c))[ctx.monitor]] for c in self.config.c_candidates]
-        self.c = max(self.scanned, key=lambda tried: tried[1])[0]
+
+        def scan(validate: Callable[[Scorer], Metrics]) -> float:
+            self.scanned = [[c, validate(self._scorer(c))[ctx.monitor]] for c in self.config.c_candidates]
+            return max(self.scanned, key=lambda tried: tried[1])[0]
+
+        chosen = ctx.decided("c", scan)
+        if chosen is not None:
+            self.c = chosen
 
     def scorer(self) -> Scorer:
         return self._scorer(self.c)

@@ -26,7 +26,7 @@ from caged.evaluation.adjust.of_scores import adjusted
 from caged.graph import BipartiteGraph
 from caged.models import Method, Scorer, State, registered
 from caged.seeding import Generators
-from caged.training import Checkpoint, TrainConfig, load_checkpoint, save_checkpoint
+from caged.training import Checkpoint, Decisions, TrainConfig, load_checkpoint, save_checkpoint
 from caged.training.checkpoint import StoredCheckpoint, fitting, load_tensors, save_tensors
 
 DATA_FILE = "training_data.safetensors"
@@ -50,6 +50,7 @@ class Artefact:
     device: torch.device
     trained_with: TrainedWith | None = None  # as `Recommender.save` keeps it; a run has it in run.json
     adjustment: Adjustment | None = None  # what was taken out of the scores after training
+    decisions: Decisions | None = None  # of validation; None where the model was saved before they were kept
 
     @property
     def seen(self) -> Seen:
@@ -124,9 +125,17 @@ def load_artefact(folder: Path, device: torch.device) -> Artefact:
     method = known.method(build(known.config, stored.meta["config"], "method"))
     method.prepare(BipartiteGraph.from_interactions(train, device), Generators(0, device))
     load_serving(method, stored)
-    stated = stored.meta.get("adjustment")
-    adjustment = None if stated is None else Adjustment(**stated)
-    return Artefact(known.name, method, train, valid, device, _trained_with(stored.meta), adjustment)
+    stated, decided = stored.meta.get("adjustment"), stored.meta["progress"].get("decisions")
+    return Artefact(
+        known.name,
+        method,
+        train,
+        valid,
+        device,
+        _trained_with(stored.meta),
+        adjustment=None if stated is None else Adjustment(**stated),
+        decisions=None if decided is None else Decisions.from_json(decided),
+    )
 
 
 def load_serving(method: Method[Any], stored: StoredCheckpoint) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from caged.data import Interactions, Split
-from caged.errors import RunError
+from caged.errors import ConfigError, RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.graph import check_engine
@@ -45,9 +45,9 @@ class RunResult:
 
     @property
     def trained_on_validation(self) -> int:
-        """Interactions of the validation part that were trained on, because nothing was chosen on them."""
+        """Interactions of the validation part that were trained on: nothing was chosen on them, or it was a refit."""
         valid, spec = self.data.split.valid, self.folder.spec
-        return 0 if valid is None or is_validated(spec) else len(valid)
+        return 0 if valid is None or holds_back_validation(spec) else len(valid)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -76,6 +76,10 @@ def start(
     """
     if save_weights:
         check_learns_weights(spec.method)
+    if init is not None and spec.train.refit:
+        raise ConfigError(
+            "--refit trains every stage once more, and --init stands for the first one; leave one of them out"
+        )
     set_threads(spec.threads)
     device = resolve_device(spec.device)
     check_engine(spec.train.engine, device)
@@ -183,8 +187,9 @@ def tested(folder: RunFolder, data: Loaded, scorer: Scorer, device: torch.device
     return RunResult(folder, data, evaluation, further)
 
 
-def is_validated(spec: ExperimentSpec) -> bool:
-    return holds_out_validation(registered(spec.method).method(spec.config), spec.train)
+def holds_back_validation(spec: ExperimentSpec) -> bool:
+    """Whether the model has never been trained on the validation part."""
+    return not spec.train.refit and holds_out_validation(registered(spec.method).method(spec.config), spec.train)
 
 
 def evaluate_part(
@@ -215,6 +220,7 @@ def write_tested(result: RunResult) -> None:
     }
     metrics = {
         "protocol": result.folder.spec.protocol,
+        **({"refit": True} if result.folder.spec.train.refit else {}),
         "metrics": report.metrics,
         "users": report.users_per_metric,
         "counts": report.counts,

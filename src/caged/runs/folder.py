@@ -2,6 +2,7 @@
 
 run.json               specification, versions, hardware, fingerprints, timings, status
 history.jsonl          a line per epoch
+history_refit.jsonl    the same of the second training, only with --refit
 metrics.json           protocol and metrics of the test part
 per_user.parquet       the same per user
 sums.parquet           what each user adds to the pooled metrics
@@ -175,6 +176,10 @@ class RunFolder:
     @property
     def history(self) -> Path:
         return self.path / "history.jsonl"
+
+    @property
+    def refit_history(self) -> Path:
+        return self.path / "history_refit.jsonl"
 
     @cached_property
     def spec(self) -> ExperimentSpec:

@@ -54,8 +54,13 @@ def protocol_named(name: str) -> Protocol:
     return PROTOCOLS[name]
 
 
-def check_validation(protocol: Protocol, mark: str | None, validation: str) -> None:
-    """Refuse `train.validation` where it contradicts what else was said."""
+def check_validation(protocol: Protocol, mark: str | None, validation: str, *, refit: bool = False) -> None:
+    """Refuse `train.validation` and `train.refit` where they contradict what else was said."""
+    if protocol is PAPER and refit:
+        raise ConfigError(
+            "train.refit is true, but protocol 'paper' decides on the test part, and nothing may train on that; leave "
+            "--refit out, or use --protocol honest"
+        )
     if protocol is PAPER and validation != "auto":
         raise ConfigError(
             f"train.validation is '{validation}', but protocol 'paper' decides on the test part; use --protocol honest"

@@ -16,11 +16,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from caged.arguments import checked_seed, choice, described, instance, place, whole_number
+from caged.arguments import checked_seed, choice, instance, place, whole_number
 from caged.config import build, unknown_key
-from caged.data import Development, IdMap, Interactions, Split, carve_validation
-from caged.data.matching import check_kinds, check_overlap
-from caged.data.readers.files import DEFAULT_COLUMNS, read_frame_part
+from caged.data import Development, Interactions, carve_validation
 from caged.errors import ConfigError, memory_told
 from caged.evaluation.adjust.choice import KEEP, Adjustment, Form, choose_strength
 from caged.evaluation.adjust.of_scores import adjusted
@@ -32,13 +30,14 @@ from caged.models import MayBeNeutral, Method, Registered, registered
 from caged.runs import serving
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import DEVICES, resolve_device
+from caged.runs.fit_inputs import checked_observers, in_one_catalogue, parts_given
 from caged.runs.folder import RunFolder
 from caged.runs.serving import Unknown
 from caged.runs.signatures import docstring_of, signature_of
-from caged.runs.validation import check_without_validation, holds_out_validation
+from caged.runs.validation import check_refit, check_without_validation, holds_out_validation
 from caged.runs.vectors import Vectors, vectors_of
 from caged.seeding import Generators
-from caged.training import Loop, Observer, TrainConfig
+from caged.training import Decisions, Loop, Observer, TrainConfig
 
 logger = logging.getLogger("caged")
 
@@ -90,48 +89,90 @@ class Recommender:
 
         Both are `Interactions`, or any frame that speaks Arrow with the columns user_id and item_id. A `Split` stands
         for its train and validation parts; its test part is not looked at. A method in closed form chooses nothing: it
-        is trained on both, and so is any with `validation="no", epochs=N`.
+        is trained on both, and so is any with `validation="no", epochs=N`. With `refit=True` it is trained once more on
+        both, with what validation decided.
         """
-        train, valid = _parts_given(train, valid)
-        observers = _checked_observers(observers)
-        device = resolve_device(self.device)
-        known = registered(self.name)
-        method: Method[Any] = known.method(self.config)
+        train, valid = parts_given(train, valid)
+        observers = checked_observers(observers)
+        method: Method[Any] = registered(self.name).method(self.config)
         validated = holds_out_validation(method, self.train_config)
         check_without_validation(self.name, method, self.train_config, epochs_given=self._epochs_given)
-        if valid is not None:
-            train, valid = _in_one_catalogue(train, valid)
-            if not validated:
-                train, valid = Development(train, valid).whole()
-        elif validated:
-            train, valid = carve_validation(train, seed=self.seed)
-            logger.warning(
-                "no validation part given: 1/8 of the interactions (%d) are held out to choose the epoch", len(valid)
-            )
-        whole_number("k", k, least=1, most=MOST_ITEMS)
-        if k == USUAL_K and train.item_count < USUAL_K:
-            k = usual_k(train.item_count)
-            logger.warning("there are %d items, so the epoch is chosen by recall@%d", train.item_count, k)
+        check_refit(self.name, method, self.train_config)
+        parts = self._parts(train, valid, validated=validated)
+        k = _checked_k(k, parts)
         if isinstance(self.config, MayBeNeutral) and (neutral := self.config.neutral()):
             logger.warning(neutral)
+        self._artefact = self._trained(method, parts, k, observers)
+        if self.train_config.refit:
+            self._artefact = self._replayed(parts.whole().train, observers)
+        return self
+
+    def refit(self, data: Any, *, observers: Sequence[Observer] = ()) -> Self:
+        """A new model of the same kind, trained on all of `data` with what validation decided when this one was fitted:
+        as many epochs, CAGED's updates after the same epochs, MACR's c; an adjustment, too. This model stays as it is.
+
+        `data` is `Interactions` or a frame; a `Split` stands for its train and validation parts. Nothing is held out,
+        so nothing but new interactions can say how good the result is.
+        """
+        train, valid = parts_given(data, None, name="data")
+        reason = registered(self.name).method(self.config).cannot_replay()
+        if reason is not None:
+            raise ConfigError(f"{self.name} cannot be refitted: {reason}")
+        again = copy(self)
+        again._artefact = self._replayed(Development(train, valid).whole().train, checked_observers(observers))
+        return again
+
+    def _parts(self, train: Interactions, valid: Interactions | None, *, validated: bool) -> Development:
+        """What is trained on and, where validation decides something, what it decides on."""
+        if valid is not None:
+            parts = Development(*in_one_catalogue(train, valid))
+            return parts if validated else parts.whole()
+        if not validated:
+            return Development(train, None)
+        train, valid = carve_validation(train, seed=self.seed)
+        logger.warning(
+            "no validation part given: 1/8 of the interactions (%d) are held out to choose the epoch", len(valid)
+        )
+        return Development(train, valid)
+
+    def _replayed(self, data: Interactions, observers: tuple[Observer, ...]) -> Artefact:
+        """The same training on other data, with the decisions of this one."""
+        decisions = self.artefact.decisions
+        if decisions is None:
+            raise ConfigError(
+                "this model was saved by a version that did not keep what validation decided; fit it again to refit it"
+            )
+        method: Method[Any] = registered(self.name).method(self.config)
+        trained = self._trained(method, Development(data, None), USUAL_K, observers, replay=decisions)
+        return replace(trained, adjustment=self.artefact.adjustment)
+
+    def _trained(
+        self,
+        method: Method[Any],
+        parts: Development,
+        k: int,
+        observers: tuple[Observer, ...],
+        *,
+        replay: Decisions | None = None,
+    ) -> Artefact:
+        device = resolve_device(self.device)
         monitor = f"recall@{k}"
         validate = None
-        if valid is not None:
-            check_k(k, train.item_count)
-            validate = make_validator(train, valid, device=device, k=k, metrics=(monitor,))
+        if parts.valid is not None:
+            validate = make_validator(parts.train, parts.valid, device=device, k=k, metrics=(monitor,))
         loop = Loop(
             method,
-            BipartiteGraph.from_interactions(train, device, self.train_config.engine),
+            BipartiteGraph.from_interactions(parts.train, device, self.train_config.engine),
             self.train_config,
             Generators(self.seed, device),
             validate,
             monitor=monitor,
             observers=observers,
+            replay=replay,
         )
         with memory_told():
             loop.run()
-        self._artefact = Artefact(self.name, method, train, valid, device)
-        return self
+        return Artefact(self.name, method, parts.train, parts.valid, device, decisions=loop.decisions)
 
     @property
     def artefact(self) -> Artefact:
@@ -253,7 +294,7 @@ class Recommender:
             target,
             self.name,
             fitted.method,
-            {},
+            {} if fitted.decisions is None else {"decisions": fitted.decisions.to_json()},
             training_data=training_data,
             trained_with=trained_with,
             adjustment=fitted.adjustment,
@@ -315,6 +356,16 @@ def _trained_with(run: RunFolder | None) -> TrainedWith:
     return TrainedWith() if run is None else TrainedWith(run.spec.seed, run.spec.train)
 
 
+def _checked_k(k: Any, parts: Development) -> int:
+    """The cut-off that validation goes by."""
+    items = parts.train.item_count
+    k = whole_number("k", k, least=1, most=MOST_ITEMS)
+    if k == USUAL_K and items < USUAL_K:
+        k = usual_k(items)
+        logger.warning("there are %d items, so the epoch is chosen by recall@%d", items, k)
+    return k if parts.valid is None else check_k(k, items)
+
+
 def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of the method and options of training; a name that is neither is an error."""
     of_method = {field.name for field in fields(config)}
@@ -324,44 +375,3 @@ def _sorted_options(config: type[Any], options: Mapping[str, Any]) -> tuple[dict
             raise ConfigError(unknown_key(name, sorted(of_method | of_training)))
     own = {name: value for name, value in options.items() if name in of_method}
     return own, {name: value for name, value in options.items() if name not in of_method}
-
-
-def _parts_given(train: Any, valid: Any) -> tuple[Interactions, Interactions | None]:
-    """What `fit` was called with, as interactions."""
-    if isinstance(train, Split):
-        if valid is not None:
-            raise ConfigError("train is a Split, which has a validation part of its own; leave valid out")
-        return train.train, train.valid
-    return _log_given("train", train), None if valid is None else _log_given("valid", valid)
-
-
-def _log_given(name: str, log: Any) -> Interactions:
-    if isinstance(log, Interactions):
-        return log
-    if not hasattr(log, "__arrow_c_stream__"):
-        raise ConfigError(
-            f"{name} is {described(log)}; give Interactions or a frame with the columns user_id and item_id, and read "
-            f"files with caged.Interactions.read"
-        )
-    return Interactions.from_frame(log) if name == "train" else read_frame_part(log, columns=DEFAULT_COLUMNS)
-
-
-def _checked_observers(observers: Any) -> tuple[Observer, ...]:
-    if not isinstance(observers, list | tuple):
-        raise ConfigError(f"observers is {described(observers)}; give a list of objects with a method epoch(line)")
-    for one in observers:
-        if not callable(getattr(one, "epoch", None)):
-            raise ConfigError(f"one of observers is {described(one)}; each needs a method epoch(line)")
-    return tuple(observers)
-
-
-def _in_one_catalogue(train: Interactions, valid: Interactions) -> tuple[Interactions, Interactions]:
-    """Both parts in the rows of all their users and items; what they share would be leakage and is an error."""
-    check_kinds(train, {"valid": valid})
-    user_ids = IdMap.union([train.user_ids, valid.user_ids])
-    item_ids = IdMap.union([train.item_ids, valid.item_ids])
-    train, valid = train.reindexed(user_ids, item_ids), valid.reindexed(user_ids, item_ids)
-    Split(train, valid, None, kind="given")  # checks that they are disjoint
-    for note in check_overlap(train, {"valid": valid}):
-        logger.warning(note)
-    return train, valid

@@ -15,7 +15,7 @@ from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
 from caged.runs.presets import preset_values
 from caged.runs.protocols import Protocol, check_split_options, check_validation, protocol_named
-from caged.runs.validation import check_without_validation
+from caged.runs.validation import check_refit, check_without_validation
 
 if TYPE_CHECKING:
     from caged.training import TrainConfig
@@ -158,11 +158,13 @@ def resolve(
     chosen_data = build(DataConfig, values["data"], "data")
     check_split_options(protocol_named(protocol), chosen_data.split, chosen_data.validate_on, chosen_data.catalogue)
     chosen_train = build(_train_config(), values["train"], "train")
-    check_validation(protocol_named(protocol), chosen_data.validate_on, chosen_train.validation)
-    config = build(chosen_method.config, values["method"], "method")
-    check_without_validation(
-        method, chosen_method.method(config), chosen_train, epochs_given="epochs" in values["train"]
+    check_validation(
+        protocol_named(protocol), chosen_data.validate_on, chosen_train.validation, refit=chosen_train.refit
     )
+    config = build(chosen_method.config, values["method"], "method")
+    made = chosen_method.method(config)
+    check_without_validation(method, made, chosen_train, epochs_given="epochs" in values["train"])
+    check_refit(method, made, chosen_train)
     return ExperimentSpec(
         source=source,
         method=method,

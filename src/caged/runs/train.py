@@ -1,14 +1,19 @@
-"""The training of a run: from the parts that the protocol shows to a model in the run folder."""
+"""The training of a run: from the parts that the protocol shows to a model in the run folder.
+
+With `train.refit` a run is trained twice. The first time validation decides; what it decided goes into `run.json`, and
+nothing else is kept. The second time the same is done on train and validation together, and that is the model.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from caged.data import Development, Split
+from caged.data import Development, Interactions, Split
 from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph
 from caged.models import Method, registered
@@ -22,8 +27,10 @@ from caged.runs.saved_weights import WeightsWatch
 from caged.runs.spec import ExperimentSpec
 from caged.runs.validation import holds_out_validation
 from caged.seeding import Generators
-from caged.training import Loop, Observer, Progress, load_checkpoint
+from caged.training import Decisions, Interrupted, Loop, Observer, Progress, StoredCheckpoint, load_checkpoint
 from caged.training.loop import Validate
+
+KEPT_AS_THEY_ARE = ("stage", "stage_epochs", "decisions", "refit")
 
 
 def train(
@@ -34,47 +41,122 @@ def train(
     stop_requested: Callable[[], bool],
 ) -> Method[Any]:
     """The trained method, its best state restored. Only train and the deciding part get this far."""
-    begun = time.perf_counter()
-    spec, run = folder.spec, folder.run
-    method = registered(spec.method).method(spec.config)
-    validated = holds_out_validation(method, spec.train)
+    spec = folder.spec
+    work = _Work(folder, device, observers, stop_requested)
+    validated = holds_out_validation(registered(spec.method).method(spec.config), spec.train)
     chosen = selection_parts(parts, protocol_named(spec.protocol), validated=validated)
-    if run.init is not None:
-        give_initial(method, folder.path)
-    graph = BipartiteGraph.from_interactions(chosen.train, device, spec.train.engine)
-    generators = Generators(spec.seed, device)
+    if not spec.train.refit:
+        return work.train(chosen, held_out=parts.valid if validated else None)
     stored = load_checkpoint(folder.checkpoints)
-    if stored is not None and stored.finished:  # killed between training and evaluation
-        epochs_told(folder.history, stored.meta["progress"]["epochs"])
-        method.prepare(graph, generators)
-        load_serving(method, stored)
-        run.training = _summary(spec, stored.meta["progress"], method)
+    decided = _recorded(folder, stored) or work.decide(chosen, stored)
+    return work.train(chosen.whole(), replay=decided)
+
+
+def _recorded(folder: RunFolder, stored: StoredCheckpoint | None) -> Decisions | None:
+    """What a first training decided already: it ended before the run was interrupted."""
+    if stored is not None and stored.finished:
+        return Decisions.from_json(stored.meta["progress"]["decisions"])
+    training = folder.run.training
+    return None if training is None else Decisions.from_json(training["decisions"])
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """Where and how a run is trained."""
+
+    folder: RunFolder
+    device: torch.device
+    observers: tuple[Observer, ...]
+    stop_requested: Callable[[], bool]
+
+    @property
+    def spec(self) -> ExperimentSpec:
+        return self.folder.spec
+
+    def decide(self, parts: Development, stored: StoredCheckpoint | None) -> Decisions:
+        """Train for what validation says about it; the model itself is left behind."""
+        begun = time.perf_counter()
+        folder, run = self.folder, self.folder.run
+        history = History(folder.history, stored.epochs if stored else 0)
+        method = self._method()
+        loop = self._loop(method, parts, self._graph(parts), stored=stored, observers=(history, *self.observers))
+        progress = _reached(loop, loop.run())
+        run.training = _summary(self.spec, progress, method)
+        run.seconds["decide"] = run.seconds.get("decide", 0.0) + time.perf_counter() - begun
+        folder.store()  # from here on a resume goes on with the second training
+        if self.stop_requested():
+            raise Interrupted
+        return loop.decisions
+
+    def train(
+        self, parts: Development, *, held_out: Interactions | None = None, replay: Decisions | None = None
+    ) -> Method[Any]:
+        """Train what the run keeps; `held_out` is stored with it as seen."""
+        begun = time.perf_counter()
+        folder, run = self.folder, self.folder.run
+        lines = folder.history if replay is None else folder.refit_history
+        method, graph = self._method(), self._graph(parts)
+        stored = load_checkpoint(folder.checkpoints)
+        if stored is not None and stored.finished:  # killed between training and evaluation
+            epochs_told(lines, stored.meta["progress"].get("refit", stored.meta["progress"])["epochs"])
+            method.prepare(graph, Generators(self.spec.seed, self.device))
+            load_serving(method, stored)
+            run.training = _summary(self.spec, stored.meta["progress"], method)
+            return method
+        if stored is not None and stored.replays != (replay is not None):
+            stored = None  # the last state of the first training
+        training_data = save_training_data(folder.checkpoints, parts.train, held_out)
+        history = History(lines, stored.epochs if stored else 0)
+        observers: tuple[Observer, ...] = (history, *self.observers)
+        watch = WeightsWatch(folder.path / WEIGHTS, method) if run.save_weights else None
+        if watch is not None:
+            watch.begin(graph)
+            observers = (history, watch, *self.observers)
+        loop = self._loop(method, parts, graph, stored=stored, observers=observers, replay=replay)
+        progress = _reached(loop, loop.run())
+        if watch is not None:
+            watch.end()
+        if replay is not None:
+            assert run.training is not None  # as `decide` left it
+            again = {"epochs": progress["epochs"], "interactions": len(parts.train)}
+            progress = {**_progress_of(run.training), "refit": again}
+        save_model(folder.checkpoints, self.spec.method, method, progress, training_data=training_data)
+        run.training = _summary(self.spec, progress, method)
+        run.seconds["train"] = run.seconds.get("train", 0.0) + time.perf_counter() - begun
         return method
-    training_data = save_training_data(folder.checkpoints, chosen.train, parts.valid if validated else None)
-    history = History(folder.history, stored.epochs if stored else 0)
-    watch = WeightsWatch(folder.path / WEIGHTS, method) if run.save_weights else None
-    if watch is not None:
-        watch.begin(graph)
-        observers = (watch, *observers)
-    loop = Loop(
-        method,
-        graph,
-        spec.train,
-        generators,
-        _validator(spec, chosen, device),
-        monitor=spec.eval.monitor,
-        folder=folder.checkpoints,
-        stored=stored,
-        observers=(history, *observers),
-        stop_requested=stop_requested,
-    )
-    progress = _reached(loop.run(), method)
-    if watch is not None:
-        watch.end()
-    save_model(folder.checkpoints, spec.method, method, progress, training_data=training_data)
-    run.training = _summary(spec, progress, method)
-    run.seconds["train"] = run.seconds.get("train", 0.0) + time.perf_counter() - begun
-    return method
+
+    def _method(self) -> Method[Any]:
+        method = registered(self.spec.method).method(self.spec.config)
+        if self.folder.run.init is not None:
+            give_initial(method, self.folder.path)
+        return method
+
+    def _graph(self, parts: Development) -> BipartiteGraph:
+        return BipartiteGraph.from_interactions(parts.train, self.device, self.spec.train.engine)
+
+    def _loop(
+        self,
+        method: Method[Any],
+        parts: Development,
+        graph: BipartiteGraph,
+        *,
+        stored: StoredCheckpoint | None,
+        observers: tuple[Observer, ...],
+        replay: Decisions | None = None,
+    ) -> Loop:
+        return Loop(
+            method,
+            graph,
+            self.spec.train,
+            Generators(self.spec.seed, self.device),
+            _validator(self.spec, parts, self.device),
+            monitor=self.spec.eval.monitor,
+            folder=self.folder.checkpoints,
+            stored=stored,
+            observers=observers,
+            stop_requested=self.stop_requested,
+            replay=replay,
+        )
 
 
 def _validator(spec: ExperimentSpec, chosen: Development, device: torch.device) -> Validate | None:
@@ -84,14 +166,15 @@ def _validator(spec: ExperimentSpec, chosen: Development, device: torch.device) 
     return make_validator(chosen.train, chosen.valid, device=device, k=k, metrics=(spec.eval.monitor, f"ndcg@{k}"))
 
 
-def _reached(progress: Progress, method: Method[Any]) -> dict[str, Any]:
+def _reached(loop: Loop, progress: Progress) -> dict[str, Any]:
     """Where training ended. With several stages `best_epoch` is of the last, while `epochs` are of all."""
-    stages = method.stages()
+    stages = loop.method.stages()
     return {
         "epochs": progress.epochs_in_total,
         "best_epoch": progress.stopping.best_epoch,
         "best": progress.stopping.best,
         **({"stage": stages[-1].name, "stage_epochs": progress.epoch} if len(stages) > 1 else {}),
+        "decisions": loop.decisions.to_json(),
     }
 
 
@@ -103,6 +186,12 @@ def _summary(spec: ExperimentSpec, progress: dict[str, Any], method: Method[Any]
         "best_epoch": progress["best_epoch"],
         "best_validation": progress["best"],
         "monitor": spec.eval.monitor,
-        **{key: progress[key] for key in ("stage", "stage_epochs") if key in progress},
+        **{key: progress[key] for key in KEPT_AS_THEY_ARE if key in progress},
         **({"state": dict(found)} if found else {}),
     }
+
+
+def _progress_of(training: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `_summary`, as far as it goes."""
+    kept = {key: training[key] for key in ("epochs", "best_epoch", *KEPT_AS_THEY_ARE) if key in training}
+    return {**kept, "best": training["best_validation"]}

@@ -15,6 +15,20 @@ def holds_out_validation(method: Method[Any], config: TrainConfig) -> bool:
     return config.validation == "yes" or (config.validation == "auto" and bool(method.stages()))
 
 
+def check_refit(name: str, method: Method[Any], config: TrainConfig) -> None:
+    """Refuse to train once more where validation decides nothing, or nothing that a second training could repeat."""
+    if not config.refit:
+        return
+    if not holds_out_validation(method, config):
+        raise ConfigError(
+            f"train.refit trains {name} once more with what validation decided, and here it decides nothing: train and "
+            "validation are both trained on anyway; leave --refit out (refit= in Python)"
+        )
+    reason = method.cannot_replay()
+    if reason is not None:
+        raise ConfigError(f"{name} cannot be refitted: {reason}; leave --refit out (refit= in Python)")
+
+
 def check_without_validation(name: str, method: Method[Any], config: TrainConfig, *, epochs_given: bool) -> None:
     """Refuse training without validation where it would never end well: no number of epochs, or a method in need."""
     if holds_out_validation(method, config) or not method.stages():

@@ -52,6 +52,11 @@ class StoredCheckpoint:
         return bool(self.meta["finished"])
 
     @property
+    def replays(self) -> bool:
+        """Whether it is of a training that replays the decisions of another."""
+        return bool(self.meta.get("replays"))
+
+    @property
     def epochs(self) -> int:
         """How many of them an unfinished training has behind it."""
         return int(self.meta["progress"]["epochs_in_total"])

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from caged.optimiser import adam
 from caged.seeding import Generators
 from caged.training import checkpoint as files
 from caged.training.checkpoint import Checkpoint, StoredCheckpoint
+from caged.training.decisions import Decisions, StageDecisions
 from caged.training.step import Steps, make_steps
 from caged.training.stopping import EarlyStopping
 
@@ -56,6 +57,10 @@ class TrainConfig:
         "yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, "
         "which choose nothing, and yes for the others",
         choices=("auto", "yes", "no"),
+    )
+    refit: bool = option(
+        False,
+        "after validation has decided, train once more on train and validation, with its decisions replayed",
     )
     validate_every: int = option(1, "epochs between validations", minimum=1)
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
@@ -120,6 +125,8 @@ class Progress:
     stopping: EarlyStopping = field(default_factory=lambda: EarlyStopping(None))
     best_scalars: dict[str, Any] | None = None
     epochs_in_total: int = 0
+    improved: list[int] = field(default_factory=list)  # epochs of the stage
+    decided: list[StageDecisions] = field(default_factory=list)  # of the stages before
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error
@@ -130,7 +137,8 @@ class Interrupted(Exception):  # noqa: N818 - not an error
 class Loop:
     """Trains `method` on `graph`.
 
-    `folder` is where checkpoints go; None keeps nothing on disk. `stored` is the one to go on from.
+    `folder` is where checkpoints go; None keeps nothing on disk. `stored` is the one to go on from. With `replay` there
+    is nothing to validate: every stage lasts as long, and counts as improved after the same epochs, as it says.
     """
 
     method: Method[Any]
@@ -143,11 +151,16 @@ class Loop:
     stored: StoredCheckpoint | None = None
     observers: tuple[Observer, ...] = ()
     stop_requested: Callable[[], bool] = lambda: False
+    replay: Decisions | None = None
+    decisions: Decisions = field(init=False)  # of validation, once it has run
 
     def run(self) -> Progress:
         """Train from scratch or from what is stored; on return the method holds its best state."""
+        assert self.replay is None or self.validate is None
         self.method.prepare(self.graph, self.generators)
         stages = self.method.stages()
+        if self.replay is not None:
+            self.replay.check_fits(stages)
         self.progress = Progress(stopping=EarlyStopping(self.config.patience))
         self.best: State | None = None
         self.optimizer: torch.optim.Optimizer | None = None
@@ -159,13 +172,17 @@ class Loop:
         while self.progress.stage < len(stages):
             self._run_stage(stages[self.progress.stage])
             self._next_stage(stages)
-        self.method.finish(EpochContext("finish", 0, 0, self.validate, monitor=self.monitor))
+        chosen = {} if self.replay is None else dict(self.replay.chosen)
+        replayed = self.replay is not None
+        ctx = EpochContext("finish", 0, 0, self.validate, monitor=self.monitor, replayed=replayed, decisions=chosen)
+        self.method.finish(ctx)
+        self.decisions = Decisions(tuple(self.progress.decided), ctx.decisions)
         return self.progress
 
     def _run_stage(self, stage: Stage) -> None:
         batch_size, _ = self.config.batches(self.graph.edge_count)
         sampler = Sampler(self.graph, batch_size, stage.sampler or self.config.sampler)
-        last_epoch = stage.epochs or self.config.epochs
+        last_epoch = self._replayed.epochs if self._replayed else stage.epochs or self.config.epochs
         optimizer = self._ensure_optimizer(stage)
         steps = make_steps(self.method, optimizer, self.generators, record=self.config.capture)
         while self.progress.epoch < last_epoch and not self.progress.stopping.exhausted:
@@ -185,11 +202,17 @@ class Loop:
         with clock("train"):
             losses = steps.run(sampler.epoch(self.generators["sampling"]))
         self._check_finite(losses, stage, epoch)
-        if self.validate is not None and (epoch % self.config.validate_every == 0 or epoch == last_epoch):
+        due = epoch % self.config.validate_every == 0 or epoch == last_epoch
+        if self._replayed is not None:
+            ctx.replayed, ctx.validated_there = True, due and bool(self._replayed.improved)
+            ctx.improved = epoch in self._replayed.improved
+        elif self.validate is not None and due:
             with clock("validate"):
                 ctx.metrics = self.validate(self.method.scorer())
             ctx.improved = self.progress.stopping.update(epoch, ctx.metrics[self.monitor])
-            if ctx.improved:
+        if ctx.improved:
+            self.progress.improved.append(epoch)
+            if self._replayed is None or epoch == last_epoch:  # which state is kept is known before, then
                 self._snapshot()
         with clock("end_epoch"):
             self.method.end_epoch(ctx)
@@ -200,11 +223,16 @@ class Loop:
             "loss": losses,
             "validation": None if ctx.metrics is None else dict(ctx.metrics),
             "improved": ctx.improved,
-            "best": None if self.best is None else self.progress.stopping.best,
+            "best": None if self.best is None or self.replay else self.progress.stopping.best,
             "best_epoch": self.progress.stopping.best_epoch,
             "seconds": clock.seconds,
             **({"diagnostics": ctx.log} if ctx.log else {}),
         }
+
+    @property
+    def _replayed(self) -> StageDecisions | None:
+        """What is replayed in the stage that is running."""
+        return None if self.replay is None else self.replay.stages[self.progress.stage]
 
     def _check_finite(self, losses: Mapping[str, float], stage: Stage, epoch: int) -> None:
         bad = [name for name, value in losses.items() if not math.isfinite(value)]
@@ -224,6 +252,9 @@ class Loop:
         """Restore the best state of the stage that ended; the next one starts from it."""
         if self.best is not None:
             self.method.load_state(self.best)
+        kept = self.progress.stopping.best_epoch or self.progress.epoch  # all of them where nothing was validated
+        ended = StageDecisions(stages[self.progress.stage].name, kept, tuple(self.progress.improved))
+        self.progress.decided.append(ended)
         done = self.progress.stage + 1
         if done == len(stages):
             self.progress.stage = done
@@ -235,6 +266,7 @@ class Loop:
             stage=done,
             stopping=EarlyStopping(self.config.patience),
             epochs_in_total=self.progress.epochs_in_total,
+            decided=self.progress.decided,
         )
 
     def _snapshot(self) -> None:
@@ -269,7 +301,12 @@ class Loop:
             **files.prefixed("generators", self.generators.state()),
         }
         self.progress.best_scalars = None if self.best is None else self.best.scalars
-        meta = {"finished": False, "progress": _progress_to_json(self.progress), "scalars": current.scalars}
+        meta = {
+            "finished": False,
+            "replays": self.replay is not None,
+            "progress": _progress_to_json(self.progress),
+            "scalars": current.scalars,
+        }
         files.save_checkpoint(folder, f"state-{self.progress.epochs_in_total}", Checkpoint(tensors, meta))
 
     def _resume(self, stored: StoredCheckpoint, stages: tuple[Stage, ...]) -> None:
@@ -303,7 +340,8 @@ class _Clock:
 
 
 def _progress_to_json(progress: Progress) -> dict[str, Any]:
-    values = asdict(progress)
+    values = asdict(replace(progress, decided=[]))
+    values["decided"] = Decisions(tuple(progress.decided)).to_json()["stages"]
     if not math.isfinite(progress.stopping.best):
         values["stopping"]["best"] = None  # JSON has no -inf
     return values
@@ -313,4 +351,5 @@ def _progress_from_json(values: dict[str, Any]) -> Progress:
     stopping = dict(values["stopping"])
     if stopping["best"] is None:
         stopping["best"] = -math.inf
-    return Progress(**{**values, "stopping": EarlyStopping(**stopping)})
+    decided = [StageDecisions.from_json(stage) for stage in values["decided"]]
+    return Progress(**{**values, "stopping": EarlyStopping(**stopping), "decided": decided})

@@ -275,7 +275,7 @@ class CAGED(BackboneMethod[CAGEDConfig]):
 
     def end_epoch(self, ctx: EpochContext) -> None:
         """The update, after the epochs that improved validation."""
-        always = self.config.without == "update_condition" and ctx.metrics is not None
+        always = self.config.without == "update_condition" and ctx.validated
         if ctx.stage == TRAIN and (ctx.improved or always):
             ctx.log.update(self._update(ctx))
 

@@ -21,7 +21,7 @@ from caged.page.html import templates_are_there
 from caged.products.adjust.judge import Outcome, Ranking, judged, judges_of
 from caged.products.audit import REPORT, audit_html, audit_run
 from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
-from caged.runs.execute import is_validated, tested, write_tested
+from caged.runs.execute import holds_back_validation, tested, write_tested
 from caged.runs.folder import RunFolder, now
 from caged.runs.loading import Loaded
 from caged.runs.versions import versions
@@ -65,7 +65,7 @@ def adjust_run(
     fitted, parts = given.fitted, given.data.split
     rank = ranking_of(fitted.method.scorer(), fitted)
     judges = judges_of(parts.train, parts.valid, parts.test, rank, form, k)
-    if not is_validated(given.folder.spec):  # it was trained on the validation part, which so says nothing
+    if not holds_back_validation(given.folder.spec):  # it was trained on the validation part, which so says nothing
         judges.pop("valid", None)
     if strength is None and "valid" not in judges:
         raise ConfigError(

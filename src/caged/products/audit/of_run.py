@@ -32,7 +32,7 @@ def audit_run(
         evidence=rests_on(part),
         further={test: (other, rests_on(test)) for test, other in (further or {}).items()},
         titles={str(item): title for item, title in folder.titles().items()},
-        name=f"{folder.run.method_name} on {name}",
+        name=f"{folder.run.method_name}{', refitted,' if folder.spec.train.refit else ''} on {name}",
         protocol=folder.spec.protocol,
         command=command,
     )

@@ -61,6 +61,11 @@ def _chosen(folder: RunFolder) -> str:
     if not trained.get("best_epoch"):
         return " No epoch was chosen: the last one counts."
     stage = f" of stage {trained['stage']}" if "stage" in trained else ""
+    if "refit" in trained:
+        return (
+            f" Epoch {trained['best_epoch']}{stage} did best on the validation part, so the model on this page was "
+            f"trained anew, for as long, on train and validation together."
+        )
     return f" The model of epoch {trained['best_epoch']}{stage} was kept, because it did best on the validation part."
 
 
