@@ -42,6 +42,13 @@ CASES = {
     "evaluate": Case(("evaluate", "runs/itemknn", "-k", "5,10", "--device", "cpu")),
     "recommend": Case(("recommend", "runs/mostpop", "--users", "u01,u02", "-k", "3", "--device", "cpu")),
     "export-vectors": Case(("export", "vectors", "runs/lightgcn", "-o", "vectors", "--device", "cpu"), ("vectors",)),
+    "export-artefact": Case(
+        ("export", "artefact", "runs/lightgcn", "-o", "artefact", "--no-price", "--device", "cpu"), ("artefact",)
+    ),
+    "adjust": Case(
+        ("adjust", "runs/lightgcn", "--strength", "0.5", "-k", "5", "-o", "runs/adjusted", "--device", "cpu"),
+        ("runs/adjusted",),
+    ),
     "explain": Case(("explain", "runs/lightgcn", "--user", "u01", "-n", "5", "--device", "cpu")),
     "audit": Case(
         (

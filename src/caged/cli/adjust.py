@@ -146,7 +146,7 @@ def _refuse_logs(**given: object) -> None:
 
 
 def _of_run(path: Path, wish: _Wish, out: Path | None, device: str) -> Outcome:
-    from caged.products.adjust.of_run import RunToAdjust, adjust_run, write_adjusted_run  # with torch
+    from caged.products.adjust import RunToAdjust, adjust_run, write_adjusted_run  # with torch
     from caged.runs.environment import resolve_device
 
     if out is not None:
@@ -161,7 +161,7 @@ def _of_run(path: Path, wish: _Wish, out: Path | None, device: str) -> Outcome:
 
 
 def _of_vectors(users: Path, items: Path, wish: _Wish, out: Path | None, *, train: str | None, **how: Any) -> Outcome:
-    from caged.products.adjust.of_vectors import VectorsToAdjust, adjust_vectors, check_vector_files  # with torch
+    from caged.products.adjust import VectorsToAdjust, adjust_vectors, check_vector_files  # with torch
 
     if train is None:
         raise ConfigError("adjusting vectors needs the log that they were trained on: give --train")

@@ -13,13 +13,8 @@ from caged.files import refuse_filled_folder
 from caged.runs.recommender import load
 from caged.runs.vectors import ITEMS, MANIFEST, USERS, write_vectors
 
-ABOUT = "Export what a model learned, for use elsewhere: the vectors of users and items."
+ABOUT = "Export what a model learned: an artefact to serve, or the vectors of users and items."
 app = group(ABOUT, no_args_is_help=True)
-
-
-@app.callback(help=ABOUT)
-def export() -> None:
-    """A group, even with one command."""
 
 
 @app.command()
@@ -48,3 +43,36 @@ def vectors(
         return
     say(f"{len(found.users):,} user vectors and {len(found.items):,} item vectors of {found.width} numbers")
     say(f"folder: {out} ({USERS}, {ITEMS}, {MANIFEST})")
+
+
+@app.command()
+def artefact(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the artefact.")],
+    dtype: Annotated[
+        str, typer.Option(help="Numbers of the vectors: float32, or bfloat16 for half the size.")
+    ] = "float32",
+    price: Annotated[
+        bool, typer.Option("--price/--no-price", help="Measure what each notch of the knob less_popular costs.")
+    ] = True,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write a folder that caged serve answers from: no torch, no pickle, no training data beside what people have had.
+
+    Example:
+
+      caged export artefact runs/first -o artefact
+    """
+    from caged.products.serve.export import artefact_of_run  # with torch
+
+    refuse_filled_folder(out)
+    manifest = artefact_of_run(run, out, dtype=dtype, with_price=price, device=device)
+    if as_json:
+        print_json({"folder": out, **manifest.to_json()})
+        return
+    say(f"{manifest.method}: {manifest.users:,} users, {manifest.items:,} items")
+    if manifest.fold_in is None and manifest.fold_in_refused:
+        say(f"note: no answers for new people: {manifest.fold_in_refused}")
+    say(f"artefact: {out}")

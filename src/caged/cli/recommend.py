@@ -6,11 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
 from caged.cli.table_file import check_table_file, write_table
 from caged.data import IdMap
+from caged.data.readers.files import DEFAULT_COLUMNS, read_part
 from caged.errors import ConfigError, unknown
 from caged.page.numbers import number
 from caged.runs.folder import RunFolder
@@ -24,6 +26,12 @@ def recommend(
     users: Annotated[str | None, typer.Option(help="User ids, separated by commas.")] = None,
     users_file: Annotated[Path | None, typer.Option(help="File with one user id per line.")] = None,
     all_users: Annotated[bool, typer.Option("--all-users", help="Every user of the training part.")] = False,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            help="New people, by what they have had: a table of user_id and item_id, or one item id per line."
+        ),
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="Length of the lists.")] = 20,
     unknown_users: Annotated[
         str, typer.Option("--unknown", help="Users that training did not know: error, popular or skip.")
@@ -50,29 +58,39 @@ def recommend(
 
       caged recommend runs/first --all-users -o recs.parquet
 
+      caged recommend runs/first --history basket.csv
+
       caged recommend runs/first --users-file users.txt --candidates-file in-stock.txt --exclude-file sold-out.txt
     """
-    if sum((users is not None, users_file is not None, all_users)) != 1:
-        raise ConfigError("say who gets recommendations: exactly one of --users, --users-file and --all-users")
+    if sum((users is not None, users_file is not None, all_users, history is not None)) != 1:
+        raise ConfigError(
+            "say who gets recommendations: exactly one of --users, --users-file, --all-users and --history"
+        )
+    if history is not None and (candidates_file or exclude_file):
+        raise ConfigError("--candidates-file and --exclude-file go with known users; leave them out with --history")
     if unknown_users not in UNKNOWN:
         raise ConfigError(unknown("value for --unknown", unknown_users, UNKNOWN))
     if out is not None:
         check_table_file(out)
+    new_people = None if history is None else _new_people(history)
     model = load(run, device=device)
-    wanted = None if all_users else _wanted(users, users_file)
-    if users is not None:
-        _refuse_split_names(users, model.artefact.train.user_ids)
     names = _titles(run, asked_for=titles, table=out is None and not as_json)
-    table = model.recommend(
-        wanted,
-        k,
-        unknown=unknown_users,  # type: ignore[arg-type]  # checked above
-        candidates=None if candidates_file is None else _lines("--candidates-file", candidates_file, "item"),
-        exclude=None if exclude_file is None else _lines("--exclude-file", exclude_file, "item"),
-        titles=names or False,
-    )
-    if wanted is not None and unknown_users == "skip":
-        _say_left_out(wanted, model.artefact.train.user_ids)
+    if new_people is not None:
+        table = model.recommend_for(new_people, k, titles=names or False)
+    else:
+        wanted = None if all_users else _wanted(users, users_file)
+        if users is not None:
+            _refuse_split_names(users, model.artefact.train.user_ids)
+        table = model.recommend(
+            wanted,
+            k,
+            unknown=unknown_users,  # type: ignore[arg-type]  # checked above
+            candidates=None if candidates_file is None else _lines("--candidates-file", candidates_file, "item"),
+            exclude=None if exclude_file is None else _lines("--exclude-file", exclude_file, "item"),
+            titles=names or False,
+        )
+        if wanted is not None and unknown_users == "skip":
+            _say_left_out(wanted, model.artefact.train.user_ids)
     if out is not None:
         write_table(table, out)
         say(f"{len(table):,} rows written to {out}")
@@ -92,6 +110,16 @@ def _wanted(users: str | None, users_file: Path | None) -> list[str]:
     if not texts:
         raise ConfigError("no user id given; list at least one")
     return texts
+
+
+def _new_people(file: Path) -> Any:
+    """A table of user_id and item_id as it is; a list of item ids belongs to one person, called new."""
+    if file.suffix in (".txt", ".csv"):
+        lines = _lines("--history", file, "item")
+        if "," not in lines[0]:
+            return {"new": lines[1:] if lines[0] == "item_id" else lines}
+    log = read_part(file, columns=DEFAULT_COLUMNS)
+    return pa.table({"user_id": log.user_ids.external(log.users), "item_id": log.item_ids.external(log.items)})
 
 
 def _lines(option: str, file: Path, kind: str) -> list[str]:

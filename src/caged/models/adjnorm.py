@@ -34,9 +34,11 @@ import torch
 from torch import Tensor
 
 from caged.config import option
+from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
 from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import Losses, Scorer
+from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.seeding import Generators
 
@@ -109,6 +111,14 @@ class AdjNorm(BackboneMethod[AdjNormConfig]):
         final = self._propagated(batch)
         penalised = final if self.config.l2_on == "propagated" else self.encoder.layer0
         return self.ranking(final, penalised, batch, self.config.l2)
+
+    def fold_in(self) -> FoldIn:
+        if self.loops is not None:
+            raise ConfigError(
+                "adjnorm with method.self_loop=true adds a person's own vector to every layer, and a new person has "
+                "none; train with method.self_loop=false for new people"
+            )
+        return fold_in_by_degree(self.encoder, self.config.r, by_cosine=self.ranks_by_cosine())
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

@@ -19,6 +19,7 @@ from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, OwnedItems, Sampler, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, Scorer
 from caged.models.encoder import EncoderMethod
+from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.models.losses import bpr_with_l2, l2_of_batch, scaled_bpr_with_l2
 from caged.models.sampled_softmax import Problem, sampled_softmax, unit_rows
 
@@ -250,6 +251,9 @@ class BackboneMethod(EncoderMethod[HasLossT]):
 
     def ranks_by_cosine(self) -> bool:
         return self.ranking.by_cosine
+
+    def fold_in(self) -> FoldIn:
+        return fold_in_by_degree(self.encoder, by_cosine=self.ranks_by_cosine())
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

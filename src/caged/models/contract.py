@@ -15,6 +15,7 @@ from caged.seeding import Generators
 
 if TYPE_CHECKING:
     from caged.models.encoder import LightGCNEncoder
+    from caged.models.fold_in import FoldIn
 
 ParamGroup = dict[str, Any]
 Metrics = Mapping[str, float]
@@ -205,6 +206,14 @@ class MayRankByCosine(Protocol):
 
     def ranks_by_cosine(self) -> bool:
         """Whether they are."""
+
+
+@runtime_checkable
+class FoldsIn(Protocol):
+    """People who were not in training get a vector from a list of items."""
+
+    def fold_in(self) -> FoldIn:
+        """How; a `ConfigError` says why not."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
 from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State
+from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.seeding import Generators
 
 
@@ -99,6 +100,9 @@ class EncoderMethod(Method[ConfigT]):
 
     def history_encoder(self) -> LightGCNEncoder:
         return self.encoder
+
+    def fold_in(self) -> FoldIn:
+        return fold_in_by_degree(self.encoder)
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

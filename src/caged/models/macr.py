@@ -47,6 +47,7 @@ from caged.errors import ConfigError
 from caged.graph import Batch, BipartiteGraph, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, Metrics, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import EncoderMethod
+from caged.models.fold_in import FoldIn
 from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
 from caged.seeding import Generators
@@ -169,6 +170,12 @@ class MACR(EncoderMethod[MACRConfig]):
         chosen = ctx.decided("c", scan)
         if chosen is not None:
             self.c = chosen
+
+    def fold_in(self) -> FoldIn:
+        raise ConfigError(
+            "macr subtracts what its branch learned about each person, which nobody knows of a new one; use "
+            "lightgcn or softmax for new people"
+        )
 
     def scorer(self) -> Scorer:
         return self._scorer(self.c)

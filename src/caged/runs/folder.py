@@ -199,13 +199,13 @@ class RunFolder:
 
     def titles(self) -> dict[Any, str]:
         """Titles of items by item id, as far as the dataset or an item table beside its parts has any."""
-        table = self._item_table()
+        table = self.item_table()
         if table is None or not {"item_id", "title"} <= set(table.column_names):
             return {}
         return dict(zip(table["item_id"].to_pylist(), table["title"].to_pylist(), strict=True))
 
-    def _item_table(self) -> pa.Table | None:
-        """A courtesy, so no reason to fail."""
+    def item_table(self) -> pa.Table | None:
+        """What the dataset says about its items, by item_id. A courtesy, so no reason to fail."""
         try:
             if self.run.data_path is None:
                 return item_titles(self.run.dataset["name"])

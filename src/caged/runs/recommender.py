@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from caged.arguments import checked_seed, choice, instance, place, whole_number
+from caged.arguments import checked_seed, choice, instance, place, whole_number, yes_or_no
 from caged.config import build, unknown_key
 from caged.data import Development, Interactions, carve_validation
 from caged.errors import ConfigError, memory_told
@@ -27,7 +27,7 @@ from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
 from caged.models import MayBeNeutral, Method, Registered, registered
-from caged.runs import serving
+from caged.runs import newcomers, serving
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import DEVICES, resolve_device
 from caged.runs.fit_inputs import checked_observers, in_one_catalogue, parts_given
@@ -214,6 +214,18 @@ class Recommender:
             candidates=candidates,
             exclude=exclude,
         )
+        return table if names is None else serving.with_titles(table, names)
+
+    def recommend_for(self, histories: Any, k: int = 20, *, exclude_seen: bool = True, titles: Any = False) -> pa.Table:
+        """Top-k lists for people who were not in training, as `recommend` gives them.
+
+        `histories` is a dict of a name to the item ids that the person has had, or a table of user_id and item_id.
+        Nothing is trained: a vector is summed from those of the items (docs/serving.md). Items that the model does not
+        know are passed over with a warning.
+        """
+        names = self._titles(titles)
+        exclude_seen = yes_or_no("exclude_seen", exclude_seen)
+        table = newcomers.recommend_for(self.name, self.artefact, histories, k, exclude_seen=exclude_seen)
         return table if names is None else serving.with_titles(table, names)
 
     def similar_items(self, item_ids: Any, k: int = 10) -> pa.Table:

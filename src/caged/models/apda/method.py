@@ -60,6 +60,7 @@ from caged.graph.edge_products import (
 from caged.models.apda.rows import source_rows
 from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import Losses, Scorer
+from caged.models.fold_in import FoldIn
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.seeding import Generators
 
@@ -171,6 +172,14 @@ class APDA(BackboneMethod[APDAConfig]):
 
     def loss(self, batch: Batch) -> Losses:
         return self.ranking(self.propagated(training=True), self.encoder.layer0, batch, self.config.l2)
+
+    def fold_in(self) -> FoldIn:
+        if not self.config.linear(training=False):
+            raise ConfigError(
+                "apda weights a message by the vectors at both of its ends, and a new person has none yet; use "
+                "lightgcn or softmax for new people"
+            )
+        return super().fold_in()
 
     def scorer(self) -> Scorer:
         with torch.no_grad():

@@ -70,6 +70,7 @@ from caged.models.caged.passes import Course, Passes, make_passes
 from caged.models.caged.sides import Side, rows_of, sides_of
 from caged.models.contract import EpochContext, LearnedWeights, Stage, State
 from caged.models.encoder import LightGCNEncoder
+from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.seeding import Generators
 
 log = logging.getLogger(__name__)
@@ -260,6 +261,10 @@ class CAGED(BackboneMethod[CAGEDConfig]):
     def weights(self) -> EdgeWeights:
         """The aggregation weights in force."""
         return self.encoder.weights
+
+    def fold_in(self) -> FoldIn:
+        note = "weights of a new person are LightGCN's: what the estimator learned is about people in training"
+        return fold_in_by_degree(self.encoder, by_cosine=self.ranks_by_cosine(), note=note)
 
     def learned_weights(self) -> LearnedWeights:
         return LearnedWeights(self.weights, self.updates)

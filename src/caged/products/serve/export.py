@@ -1,0 +1,180 @@
+"""From a finished run to an artefact. The only part of serving that needs torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from caged.data.ids import Array, IdMap
+from caged.errors import ConfigError
+from caged.evaluation.adjust.of_scores import adjusted_vectors, score_spread
+from caged.files import new_folder, write_json
+from caged.models import FoldsIn, Method
+from caged.models.ease import EASE
+from caged.models.itemknn import ItemKNN
+from caged.products.adjust import Outcome, RunToAdjust, adjust_run
+from caged.products.audit import read_audit
+from caged.products.serve.manifest import MANIFEST, FoldInAs, Kind, Manifest, checksum
+from caged.products.serve.model import ITEMS, USERS
+from caged.runs.artefact import Artefact, load_artefact
+from caged.runs.environment import resolve_device
+from caged.runs.folder import RunFolder
+from caged.runs.versions import versions
+
+SUMMARY = ("recall", "ndcg", "tail_share", "coverage", "gini", "arp")  # of the metrics that a manifest repeats
+DTYPES = ("float32", "bfloat16")
+
+
+class _Parts(NamedTuple):
+    """What of a model depends on its kind."""
+
+    kind: Kind
+    arrays: dict[str, Array]
+    fold_in: FoldInAs | None
+    refused: str
+
+
+def artefact_of_run(
+    run: Path, out: Path, *, dtype: str = "float32", with_price: bool = True, device: str = "auto"
+) -> Manifest:
+    """Of the finished run in a folder."""
+    where, folder = resolve_device(device), RunFolder.read(run)
+    fitted = load_artefact(run, where)
+    price = None
+    if with_price and folder.run.adjustment is None:
+        given = RunToAdjust(folder, folder.load_data("the run; restore it, or leave the price out"), fitted)
+        k = folder.spec.eval.k[0]
+        price = adjust_run(given, "degree", k=k, strength=0.0, with_curve=True)
+    return export_artefact(folder, fitted, out, dtype=dtype, price=price)
+
+
+def export_artefact(
+    folder: RunFolder, fitted: Artefact, out: Path, *, dtype: str = "float32", price: Outcome | None = None
+) -> Manifest:
+    """All files or no folder; `price` is what the notches of the knob cost, see `products.adjust`."""
+    if dtype not in DTYPES:
+        raise ConfigError(f"the type of vectors is '{dtype}'; allowed: {', '.join(DTYPES)}")
+    train = fitted.train
+    parts = _parts(fitted, dtype)
+    offsets, seen = fitted.seen.by_user()
+    arrays = {**parts.arrays, "seen_offsets": np.asarray(offsets, np.int64), "seen_items": seen.astype(np.int32)}
+    items = _item_table(train.item_ids, train.item_degrees, folder.item_table())
+    with new_folder(out) as temporary:
+        for name, values in arrays.items():
+            np.save(temporary / f"{name}.npy", values, allow_pickle=False)
+        _write_arrow(temporary / USERS, pa.table({"user_id": train.user_ids.values}))
+        _write_arrow(temporary / ITEMS, items)
+        manifest = Manifest(
+            method=folder.run.method_name,
+            kind=parts.kind,
+            users=train.user_count,
+            items=train.item_count,
+            width=int(arrays["item_vectors"].shape[1]) if parts.kind == "vectors" else 0,
+            dtype=dtype,  # type: ignore[arg-type]  # checked above
+            less_popular=_knob(fitted),
+            fold_in=parts.fold_in,
+            fold_in_refused=parts.refused,
+            attributes={name: str(items[name].type) for name in items.column_names[2:]},
+            origin=_origin(folder),
+            audit=_audit(folder),
+            price={} if price is None else price.to_json(),
+            files={file.name: checksum(file) for file in sorted(temporary.iterdir())},
+        )
+        write_json(temporary / MANIFEST, manifest.to_json())
+    return manifest
+
+
+def _knob(fitted: Artefact) -> float:
+    """`degree` is what the knob does; `norm` is in the vectors already."""
+    adjustment = fitted.adjustment
+    return 0.0 if adjustment is None or adjustment.form != "degree" else adjustment.strength
+
+
+def _parts(fitted: Artefact, dtype: str) -> _Parts:
+    method = fitted.method
+    if isinstance(method, EASE):
+        return _Parts("item_weights", {"item_weights": _numpy(method.weights)}, None, "")
+    if isinstance(method, ItemKNN):
+        arrays = {"neighbours": _numpy(method.neighbours), "similarities": _numpy(method.similarities)}
+        return _Parts("neighbours", arrays, None, "")
+    vectors = method.scorer().vectors
+    if vectors is None:
+        raise ConfigError(f"{fitted.name} has neither vectors nor item-item weights, so there is nothing to serve")
+    if fitted.adjustment is not None and fitted.adjustment.form == "norm":
+        vectors = adjusted_vectors(vectors, fitted.train, fitted.adjustment)
+    arrays = {
+        "user_vectors": _stored(vectors.users, dtype),
+        "item_vectors": _stored(vectors.items, dtype),
+        "user_spread": score_spread(vectors, fitted.train).float().cpu().numpy(),
+    }
+    fold_in, refused = _fold_in(method, fitted.name)
+    if fold_in is None:
+        return _Parts("vectors", arrays, None, refused)
+    arrays |= {"fold_table": _numpy(fold_in.table), "fold_weights": _numpy(fold_in.weights)}
+    return _Parts("vectors", arrays, FoldInAs(fold_in.exponent, fold_in.by_cosine, fold_in.note), "")
+
+
+def _fold_in(method: Method[Any], name: str) -> tuple[Any, str]:
+    if not isinstance(method, FoldsIn):
+        return None, f"{name} has no way to give new people a vector; ask for people it knows, or use lightgcn"
+    try:
+        return method.fold_in(), ""
+    except ConfigError as error:
+        return None, str(error)
+
+
+def _stored(table: Tensor, dtype: str) -> Array:
+    if dtype == "float32":
+        return _numpy(table.float())
+    return _numpy(table.detach().to(torch.bfloat16).view(torch.int16)).view(np.uint16)
+
+
+def _numpy(table: Tensor) -> Array:
+    return np.ascontiguousarray(table.detach().cpu().numpy())
+
+
+def _item_table(ids: IdMap, degrees: Array, described: pa.Table | None) -> pa.Table:
+    """`item_id, degree`, then title and whatever else the data says about items."""
+    table = pa.table({"item_id": ids.values, "degree": degrees.astype(np.int64)})
+    if described is None or "item_id" not in described.column_names:
+        return table
+    rows = ids.rows(described["item_id"].combine_chunks())
+    place = np.full(len(ids), -1)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    taken = pa.array(place, mask=place < 0)
+    for name in described.column_names:
+        if name not in table.column_names:
+            table = table.append_column(name, described[name].combine_chunks().take(taken))
+    return table
+
+
+def _write_arrow(path: Path, table: pa.Table) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+
+
+def _origin(folder: RunFolder) -> dict[str, Any]:
+    run = folder.run
+    return {
+        "dataset": run.dataset["name"],
+        "protocol": run.spec["protocol"],
+        "seed": run.spec["seed"],
+        "spec": run.spec,
+        "fingerprints": run.dataset["fingerprints"],
+        "command": run.command,
+        "trained": run.ended,
+        "versions": versions(),
+        **({} if run.adjustment is None else {"adjustment": run.adjustment}),
+    }
+
+
+def _audit(folder: RunFolder) -> Mapping[str, Any]:
+    stored = read_audit(folder.path, folder)
+    chosen = {key: value for key, value in stored.metrics.items() if key.partition("@")[0] in SUMMARY}
+    return {"protocol": stored.protocol, "metrics": chosen}

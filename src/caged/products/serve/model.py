@@ -1,0 +1,183 @@
+"""An artefact in memory: arrays that are mapped, identifiers that are found, scores of one person."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from caged.data.ids import Array, is_text
+from caged.errors import ConfigError, RunError
+from caged.products.serve.manifest import Manifest
+
+USERS, ITEMS = "users.arrow", "items.arrow"
+
+
+class Names:
+    """Identifiers in the order of their rows, which is ascending; found without a table of their own."""
+
+    def __init__(self, values: pa.Array) -> None:
+        self.values = values
+        self.are_text = is_text(values.type)
+        self._numbers: Array | None = None if self.are_text else values.to_numpy()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, row: int) -> str | int:
+        name: str | int = self.values[row].as_py() if self._numbers is None else int(self._numbers[row])
+        return name
+
+    def row(self, name: Any) -> int:
+        """-1 where there is no such name; text that names an integer finds it, and an integer finds its text."""
+        if self._numbers is not None:
+            return self._number_row(name)
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            return -1
+        wanted = str(name).encode(errors="surrogatepass")
+        place = bisect_left(range(len(self)), wanted, key=lambda row: self.values[row].as_buffer().to_pybytes())
+        return place if place < len(self) and self.values[place].as_py() == str(name) else -1
+
+    def _number_row(self, name: Any) -> int:
+        assert self._numbers is not None
+        if isinstance(name, str) and name.isascii() and name.lstrip("-").isdecimal() and str(int(name)) == name:
+            name = int(name)
+        if isinstance(name, bool) or not isinstance(name, int) or not -(2**63) <= name < 2**63:
+            return -1
+        place = int(np.searchsorted(self._numbers, name))
+        return place if place < len(self) and int(self._numbers[place]) == name else -1
+
+    @cached_property
+    def listed(self) -> list[str | int]:
+        """All of them as Python has them: answers name many."""
+        found: list[str | int] = self.values.to_pylist()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """What answers requests. Arrays belong to files; nobody writes to them."""
+
+    folder: Path
+    manifest: Manifest
+    users: Names
+    items: Names
+    item_table: pa.Table  # item_id, degree, title, attributes
+    arrays: dict[str, Array]
+
+    @classmethod
+    def load(cls, folder: Path, *, check: bool = True) -> ServedModel:
+        """By memory map. `check` reads every file once, for its checksum."""
+        manifest = Manifest.read(folder)
+        if check:
+            manifest.check_files(folder)
+        try:
+            names = [name for name in manifest.files if name.endswith(".npy")]
+            arrays = {name.removesuffix(".npy"): np.load(folder / name, mmap_mode="r") for name in names}
+            users, items = (_mapped(folder / name) for name in (USERS, ITEMS))
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise RunError(f"{folder} cannot be read ({error}); export the run again") from error
+        model = cls(
+            folder,
+            manifest,
+            Names(users["user_id"].combine_chunks()),
+            Names(items["item_id"].combine_chunks()),
+            items,
+            arrays,
+        )
+        model._check_sizes()
+        return model
+
+    def _check_sizes(self) -> None:
+        sizes = {"users": len(self.users), "items": len(self.items)}
+        for what, size in sizes.items():
+            if size != getattr(self.manifest, what):
+                raise RunError(
+                    f"{self.folder} names {size:,} {what}, its manifest says otherwise; export the run again"
+                )
+        if self.manifest.kind == "vectors":
+            shapes = (self.arrays["user_vectors"].shape, self.arrays["item_vectors"].shape)
+            if shapes != tuple((size, self.manifest.width) for size in sizes.values()):
+                raise RunError(f"{self.folder} holds vectors of the shapes {shapes}; export the run again")
+
+    # ---------------------------------------------------------------- what is known of items and people
+
+    @cached_property
+    def log_popularity(self) -> Array:
+        return np.asarray(np.log1p(self.degrees), dtype=np.float32)
+
+    @cached_property
+    def degrees(self) -> Array:
+        return np.asarray(self.item_table["degree"].to_numpy())
+
+    @cached_property
+    def titles(self) -> list[str | None] | None:
+        found: list[str | None] | None = (
+            self.item_table["title"].to_pylist() if "title" in self.item_table.column_names else None
+        )
+        return found
+
+    def seen(self, user: int) -> Array:
+        offsets = self.arrays["seen_offsets"]
+        return np.asarray(self.arrays["seen_items"][offsets[user] : offsets[user + 1]])
+
+    @cached_property
+    def item_vectors(self) -> Array:
+        """(N, K) float32."""
+        return _as_float32(self.arrays["item_vectors"])
+
+    @cached_property
+    def item_directions(self) -> Array:
+        """Item vectors of unit length; made when first asked for."""
+        lengths = np.linalg.norm(self.item_vectors, axis=1, keepdims=True)
+        return np.asarray(self.item_vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+    # ---------------------------------------------------------------- vectors and scores
+
+    def user_vector(self, user: int) -> Array:
+        return _as_float32(self.arrays["user_vectors"][user])
+
+    def folded(self, items: Array) -> Array:
+        """The vector of somebody new with this history, at least one item."""
+        how = self.manifest.fold_in
+        if how is None:
+            raise ConfigError(self.manifest.fold_in_refused or "this artefact knows no new people")
+        rows = self.arrays["fold_table"][items] * self.arrays["fold_weights"][items, None]
+        vector = rows.sum(axis=0, dtype=np.float32) * np.float32(len(items)) ** np.float32(how.exponent)
+        length = float(np.linalg.norm(vector))
+        return np.asarray(vector / length if how.by_cosine and length > 0 else vector, dtype=np.float32)
+
+    def scores_of_history(self, items: Array) -> Array:
+        """R_u B, for methods that score by weights between items."""
+        if self.manifest.kind == "item_weights":
+            return np.asarray(self.arrays["item_weights"][items].sum(axis=0, dtype=np.float32))
+        return _by_neighbours(self.arrays["neighbours"], self.arrays["similarities"], items, len(self.items))
+
+    def history_rows(self, names: Sequence[Any]) -> tuple[Array, list[Any]]:
+        """Rows of the items, each once, and the names that nobody knows."""
+        rows = [self.items.row(name) for name in names]
+        unknown = [name for name, row in zip(names, rows, strict=True) if row < 0]
+        return np.unique(np.array([row for row in rows if row >= 0], dtype=np.int64)), unknown
+
+
+def _by_neighbours(neighbours: Array, similarities: Array, history: Array, item_count: int) -> Array:
+    """Item j adds its similarity to every neighbour of its own list that the person has had."""
+    had = np.zeros(item_count, dtype=bool)
+    had[history] = True
+    return np.asarray(np.where(had[neighbours], similarities, np.float32(0)).sum(axis=1, dtype=np.float32))
+
+
+def _mapped(path: Path) -> pa.Table:
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _as_float32(values: Array) -> Array:
+    if values.dtype != np.uint16:
+        return np.asarray(values)
+    return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)
