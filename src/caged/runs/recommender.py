@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from caged.arguments import checked_seed, choice, instance, place, whole_number, yes_or_no
 from caged.config import build, unknown_key
-from caged.data import Development, Interactions, carve_validation
+from caged.data import Development, Interactions, Split, carve_validation
 from caged.errors import ConfigError, memory_told
 from caged.evaluation.adjust.choice import KEEP, Adjustment, Form, choose_strength
 from caged.evaluation.adjust.of_scores import adjusted
 from caged.evaluation.evaluate import make_validator
+from caged.evaluation.evidence import Evidence, checked, of_part
 from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
@@ -30,6 +31,7 @@ from caged.models import MayBeNeutral, Method, Registered, registered
 from caged.runs import newcomers, serving
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import DEVICES, resolve_device
+from caged.runs.evaluated import Evaluated, evaluate_model
 from caged.runs.fit_inputs import checked_observers, in_one_catalogue, parts_given
 from caged.runs.folder import RunFolder
 from caged.runs.serving import Unknown
@@ -236,6 +238,22 @@ class Recommender:
         the items in i's own list of neighbours, which may be fewer than k.
         """
         return serving.similar_items(self.name, self.artefact, item_ids, k)
+
+    def evaluate(self, test: Any, k: int | Sequence[int] = USUAL_K, *, evidence: Evidence | None = None) -> Evaluated:
+        """What `caged evaluate` measures: every metric of the test part at one cut-off or several, with intervals.
+
+        `test` is `Interactions` or a frame; what users had in train and validation is masked, and a test pair among it
+        is an error. Give the `Split` that the model was fitted to, and popular and niche items are counted on its train
+        part, as the command line does; else they are counted on all that the model was trained on. `evidence` says what
+        the test rests on: natural, intervened, random or oracle; unless given, the split or the dataset says it.
+        """
+        fitted, run = self.artefact, self._run
+        kind = test.kind if isinstance(test, Split) else "given"
+        dataset = "" if run is None else run.run.dataset["name"]
+        rests_on = of_part("test", dataset=dataset, split=kind) if evidence is None else checked(evidence)
+        return evaluate_model(
+            fitted, test, k, protocol="honest" if run is None else run.spec.protocol, evidence=rests_on
+        )
 
     def vectors(self) -> Vectors:
         """The vectors of all users and items; the dot product of two is the score that `recommend` ranks by."""

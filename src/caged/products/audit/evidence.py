@@ -1,16 +1,10 @@
-"""What the accuracy of an audit rests on: the kinds of test there are, and which of them a test is."""
+"""What the accuracy of an audit rests on, in words; `evaluation.evidence` knows which of the kinds a test is."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeGuard, get_args
+from caged.evaluation.evidence import CLAIMS, Evidence, checked, of_part, said_by_name
 
-from caged.errors import ConfigError, unknown
-
-Evidence = Literal["none", "natural", "intervened", "random", "oracle"]
-CLAIMS = [kind for kind in get_args(Evidence) if kind != "none"]  # what somebody may say of a test
-
-# Tests of known datasets that are not natural traffic.
-_KNOWN: dict[tuple[str, str], Evidence] = {("coat", "test"): "random", ("yelp2018-ood", "test_ood"): "intervened"}
+__all__ = ["CAUTIONS", "CLAIMS", "SHORT", "TEXTS", "Evidence", "checked", "of_part", "said_by_name"]
 
 # What stands beside accuracy on a page: the first sentence says what the test is, the second what follows from it.
 TEXTS: dict[Evidence, str] = {
@@ -38,34 +32,3 @@ SHORT: dict[Evidence, str] = {
     "random": "shown at random",
     "oracle": "true taste",
 }
-
-
-def checked(claim: str) -> Evidence:
-    if not _is_claim(claim):
-        raise ConfigError(unknown("evidence", claim, CLAIMS))
-    return claim
-
-
-def said_by_name(test: str) -> Evidence:
-    """A test that is called after a kind of evidence is of that kind.
-
-    >>> said_by_name("oracle"), said_by_name("later")
-    ('oracle', 'natural')
-    """
-    return test if _is_claim(test) else "natural"
-
-
-def of_part(part: str, *, dataset: str, split: str) -> Evidence:
-    """Of a part of a dataset: known, made by the kind of split, or said by its name.
-
-    >>> of_part("test", dataset="coat", split="given"), of_part("test_oracle", dataset="mine", split="given")
-    ('random', 'oracle')
-    """
-    if (dataset, part) in _KNOWN:
-        return _KNOWN[dataset, part]
-    made = part == "test" and split == "intervened"
-    return "intervened" if made else said_by_name(part.removeprefix("test_"))
-
-
-def _is_claim(text: str) -> TypeGuard[Evidence]:
-    return text in CLAIMS

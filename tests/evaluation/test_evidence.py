@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from caged.errors import ConfigError
-from caged.products.audit.evidence import CLAIMS, checked, of_part, said_by_name
+from caged.evaluation.evidence import CLAIMS, checked, of_part, said_by_name
 
 
 @pytest.mark.parametrize(
