@@ -149,7 +149,7 @@ def test_files_are_written_and_nothing_else(runs: Path, tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("{runs}/mostpop",), "at least two folders"),
-        (("{runs}/mostpop", "{runs}/nowhere"), "is not a folder"),
+        (("{runs}/mostpop", "{runs}/nowhere"), "is neither a folder nor a recorded result"),
         (("{runs}/mostpop", "{runs}/lightgcn", "--baseline", "ips"), "unknown baseline 'ips'"),
         (("{runs}/mostpop", "{runs}/lightgcn", "--metrics", "recall"), "needs a cut-off"),
         (("{runs}/mostpop", "{runs}/lightgcn", "--html", "{tmp}"), "cannot write --html"),

@@ -180,7 +180,8 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(log_csv: Path, tmp_path: Pa
     outcome = train(log_csv, tmp_path / "run")
     assert "recall@20" in outcome.out
     assert "protocol honest" in outcome.out
-    assert outcome.err == f"run folder: {tmp_path / 'run'}\n"
+    assert outcome.err.splitlines() == [f"run folder: {tmp_path / 'run'}", f"page: {tmp_path / 'run/report.html'}"]
+    assert "captured by popularity" in outcome.out.split("\n\n")[0]  # the verdict comes first
 
 
 def test_json_output_is_what_the_folder_holds(log_csv: Path, tmp_path: Path) -> None:

@@ -202,4 +202,4 @@ def _report(outcome: Outcome, *, as_json: bool, with_curve: bool) -> None:
         return
     print_sentences(sentences(outcome))
     for table in [change_table(outcome), *(curve_tables(outcome) if with_curve else ())]:
-        print_table(table.headers, table.rows, title=table.title)
+        print_table(table.headers, table.rows, title=table.title, keys=table.keys, spare=table.spare)

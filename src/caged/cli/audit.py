@@ -201,6 +201,7 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) 
     if as_json:
         print_json({**to_json(result), "gates": [_as_json(verdict) for verdict in verdicts]})
     else:
+        print_sentences(Audit(result).verdict)
         print_table(HEADERS, summary_rows(result), title=summary_title(result), spare=("users",))
         for other, test in result.further.items():
             rows = summary_rows(test, only_accuracy=True)  # the lists are the same
@@ -210,7 +211,6 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) 
                 title=f"The same lists against {other}, which rests on: {test.evidence}",
                 spare=("users",),
             )
-        print_sentences(Audit(result).verdict)
     for verdict in verdicts:
         say(f"gate {'FAILED' if verdict.failed else 'passed'}: {verdict.gate.text}: {verdict.reason}")
 
@@ -230,5 +230,6 @@ def _as_json(verdict: Verdict) -> dict[str, Any]:
 def _say_where(out: Path | None, html: Path | None) -> None:
     if out is not None:
         say(f"audit folder: {out}")
-    if html is not None:
-        say(f"page: {html}")
+    page = html if html is not None else None if out is None or not templates_are_there() else out / REPORT
+    if page is not None:
+        say(f"page: {page}")

@@ -23,7 +23,8 @@ from caged.products.compare import (
 
 def compare_command(
     folders: Annotated[
-        list[Path], typer.Argument(help="Folders of finished runs and of audits; the first is the baseline.")
+        list[Path],
+        typer.Argument(help="Folders of runs and audits, or files of --record; the first is the baseline."),
     ],
     baseline: Annotated[str | None, typer.Option(help="Method, or folder, to compare the others with.")] = None,
     metrics: Annotated[
@@ -48,6 +49,8 @@ def compare_command(
       caged compare runs/lightgcn-* runs/caged-* --baseline lightgcn --html compare.html
 
       caged compare runs/lightgcn audits/ours --metrics recall@20,tail_share@20 --latex table.tex
+
+      caged compare results/ml-1m/honest/lightgcn/*.json results/ml-1m/honest/ips/*.json
     """
     files = {"--html": html, "--markdown": markdown, "--latex": latex}
     _check_places(files)

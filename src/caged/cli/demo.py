@@ -62,7 +62,8 @@ def demo(
         write_text(out / pages[method], audit_html(replace(audit, command=command), links=others))
     write_text(out / PAGE, demo_html(shown, command, pages))
     _report(shown, numbers, as_json=as_json)
-    say(f"the page: {out / PAGE}, the numbers: {out / NUMBERS}")
+    say(f"numbers: {out / NUMBERS}")
+    say(f"page: {out / PAGE}")
 
 
 def _prepare(folder: Path) -> None:
@@ -77,6 +78,6 @@ def _report(shown: Demo, numbers: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(numbers)
         return
+    print_sentences(sentences(shown))
     table = comparison(shown)
     print_table([column.name for column in table.columns], table.rows, title=table.caption)
-    print_sentences(sentences(shown))

@@ -78,10 +78,11 @@ def evaluate(
         command = command_line()
         audited = audit_run(folder, data, evaluation, part=part, further=further, command=command)
         write_text(html, audit_html(audited, further=run_sections(folder)))
-        say(f"page: {html}")
     if as_json:
         print_json(
             {"protocol": spec.protocol, "part": part, "metrics": report.metrics, "users": report.users_per_metric}
         )
-        return
-    print_metrics(report.metrics, spec.eval.k, f"{spec.method}, protocol {spec.protocol}, {part} part")
+    else:
+        print_metrics(report.metrics, spec.eval.k, f"{spec.method}, protocol {spec.protocol}, {part} part")
+    if html is not None:
+        say(f"page: {html}")

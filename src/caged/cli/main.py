@@ -57,7 +57,9 @@ COMMANDS = {
     "data": Command("caged.cli.data:app", "Datasets, logs, splits and the built-in market."),
     "methods": Command("caged.cli.methods:app", "The methods, and every parameter of each."),
     "plot": Command("caged.cli.plot:app", "Figures of a run."),
-    "results": Command("caged.cli.results:app", "Move records of results between machines."),
+    "results": Command(
+        "caged.cli.results:app", "Recorded results: as the table of a paper, and from one machine to another."
+    ),
 }
 app = lazy_group(COMMANDS, help=ABOUT, completion=True)
 

@@ -75,6 +75,11 @@ def print_text(text: str) -> None:
         sys.stdout.write(line + "\n")
 
 
+def print_source(text: str) -> None:
+    """LaTeX or Markdown on stdout, line by line as it is, also on a terminal."""
+    sys.stdout.write(shown(text, lines=True))
+
+
 def print_table(
     headers: Sequence[str],
     rows: Sequence[Sequence[str]],

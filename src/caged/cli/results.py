@@ -8,10 +8,104 @@ from typing import Annotated
 import typer
 
 from caged.cli.help import group
-from caged.cli.output import say
+from caged.cli.output import AsJson, Verbose, command_line, print_json, print_sentences, print_source, print_table, say
+from caged.errors import ConfigError
+from caged.files import check_file, write_text
+from caged.products.results import (
+    ResultsTable,
+    caption,
+    read_results,
+    results_latex,
+    results_markdown,
+    results_tables,
+    results_text,
+)
 from caged.runs import results
 
-app = group("Move records of results between machines.", no_args_is_help=True)
+app = group("Recorded results: as the table of a paper, and from one machine to another.", no_args_is_help=True)
+
+
+@app.command()
+def table(
+    folder: Annotated[Path, typer.Argument(help="Folder that --record wrote to.")],
+    datasets: Annotated[
+        str | None, typer.Option(help="Datasets, e.g. ml-1m,gowalla; wildcards are fine [default: all].")
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows, as their folders are called, e.g. lightgcn,caged-code,ips*; the others are compared with the "
+            "first [default: all, lightgcn first]."
+        ),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Columns, e.g. recall@20,gini@20 [default: Recall and NDCG at 20, all and niche items]."),
+    ] = None,
+    protocol: Annotated[str | None, typer.Option(help="honest or paper [default: a table for each].")] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="95% intervals over seeds, from three seeds on.")
+    ] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX (booktabs).")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    label: Annotated[str, typer.Option(help="LaTeX label; several tables add their protocol.")] = "tab:results",
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write to this file instead.")] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Print recorded results as the table of a paper: datasets side by side, a row per method.
+
+    The best value of a column is bold, the second best underlined. A star marks what differs from the first row over
+    seeds (Welch's t, Holm's correction); it takes five seeds of both. Protocols never share a table.
+
+    Examples:
+
+      caged results table results --datasets ml-1m-caged,epinions-caged --methods lightgcn,ips,ease --protocol honest
+
+      caged results table results --protocol honest --latex -o table.tex
+    """
+    if sum((latex, markdown, as_json)) > 1:
+        raise ConfigError("--latex, --markdown and --json are three forms of one table; choose one")
+    if out is not None:
+        if not (latex or markdown):
+            raise ConfigError("--out needs a form to write; add --latex or --markdown")
+        check_file("--out", out)
+    found = read_results(folder, datasets=_listed(datasets), methods=_listed(methods), protocol=protocol)
+    tables = results_tables(found, _listed(metrics))
+    command = command_line()
+    if as_json:
+        print_json({"tables": [one.to_json() for one in tables], "command": command})
+        return
+    if latex:
+        labels = [label if len(tables) == 1 else f"{label}-{one.protocol}" for one in tables]
+        parts = [
+            results_latex(one, command, label=named, intervals=intervals)
+            for one, named in zip(tables, labels, strict=True)
+        ]
+    elif markdown:
+        parts = [results_markdown(one, command, intervals=intervals) for one in tables]
+    else:
+        for one in tables:
+            _print(one, intervals=intervals)
+        return
+    text = "\n".join(parts)
+    if out is None:
+        print_source(text)
+    else:
+        write_text(out, text)
+        say(f"table: {out}")
+
+
+def _print(shown: ResultsTable, *, intervals: bool) -> None:
+    for part in results_text(shown, intervals=intervals):
+        print_table(part.headers, part.rows, title=part.title)
+    print_sentences([caption(shown, intervals=intervals, marks=("¹", "²"))])
+    for note in shown.notes:
+        say(f"note: {note}")
+
+
+def _listed(names: str | None) -> list[str] | None:
+    return None if names is None else [name.strip() for name in names.split(",") if name.strip()]
 
 
 @app.command()

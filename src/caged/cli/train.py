@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.metrics_table import print_metrics
-from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, say
+from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, print_sentences, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
 from caged.files import read_json, write_text
 from caged.page.html import templates_are_there
-from caged.products.audit import audit_html, audit_run, run_sections
+from caged.products.audit import AuditResult, audit_html, audit_run, run_sections, verdict_sentences
 from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
 from caged.runs.folder import METRICS, RunFolder
 from caged.runs.results import ResultPlace
@@ -175,25 +175,39 @@ def train(
     except AlreadyFinished:
         _report_finished(RunFolder.read(folder), as_json=as_json)
         return
-    if not result.run.no_report:
-        _write_page(result)
-    _report(result, as_json=as_json)
+    audited = None if result.run.no_report else _audited(result)
+    page = None if audited is None else _written_page(result, audited)
+    _report(result, audited, as_json=as_json)
+    if not as_json:
+        say(f"run folder: {result.folder.path}")
+        if page is not None:
+            say(f"page: {page}")
 
 
-def _write_page(result: RunResult) -> None:
-    """The audit of the run; the run is finished and stays so, whatever happens to its page."""
-    if not templates_are_there():
-        say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged-rec[report]'")
-        return
+def _audited(result: RunResult) -> AuditResult | None:
+    """The audit of the run; the run is finished and stays so, whatever happens to its audit."""
     folder, further, command = result.folder, result.further, result.run.command
     try:
-        audited = audit_run(folder, result.data, result.evaluation, further=further, command=command)
-        write_text(folder.path / REPORT, audit_html(audited, further=run_sections(folder)))
+        return audit_run(folder, result.data, result.evaluation, further=further, command=command)
+    except CagedError as error:
+        say(f"note: there is no verdict and no {REPORT}: {error}")
+        return None
+
+
+def _written_page(result: RunResult, audited: AuditResult) -> Path | None:
+    page = result.folder.path / REPORT
+    if not templates_are_there():
+        say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged-rec[report]'")
+        return None
+    try:
+        write_text(page, audit_html(audited, further=run_sections(result.folder)))
     except CagedError as error:
         say(f"note: {REPORT} is left out: {error}")
+        return None
+    return page
 
 
-def _report(result: RunResult, *, as_json: bool) -> None:
+def _report(result: RunResult, audited: AuditResult | None, *, as_json: bool) -> None:
     spec, run, folder = result.folder.spec, result.run, result.folder.path
     merged = run.dataset["merged_duplicates"]
     if merged:
@@ -215,13 +229,14 @@ def _report(result: RunResult, *, as_json: bool) -> None:
         content = {"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": run.to_json()}
         print_json({**content, **({"extra_tests": result.extra_tests} if result.extra_tests else {})})
         return
+    if audited is not None:
+        print_sentences(verdict_sentences(audited)[:1])
     trained = run.training or {}
     title = f"{spec.method} on {run.dataset['name']}, protocol {spec.protocol}, seed {spec.seed}"
     title += _which_epoch(trained)
     print_metrics(result.metrics, spec.eval.k, title)
     for name, metrics in result.extra_tests.items():
         print_metrics(metrics, spec.eval.k, f"{title}, {name}")
-    say(f"run folder: {folder}")
 
 
 def _report_finished(folder: RunFolder, *, as_json: bool) -> None:

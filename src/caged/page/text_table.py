@@ -14,7 +14,9 @@ Row = Sequence[str]
 
 GAP = 2  # blanks between two columns
 _NUMBER = r"[+\-\u2212<]?\d[\d,]*(\.\d+)?%?( pp| times)?"
-_FIGURES = re.compile(rf"{_NUMBER}( (±|to) {_NUMBER})*( \[{_NUMBER}, {_NUMBER}\])?")
+# With what may stand behind: an interval, marks of significance and of place, blanks that keep the digits in line.
+_RANGE = rf"\[{_NUMBER}, {_NUMBER}\]"
+_FIGURES = re.compile(rf"{_RANGE}|{_NUMBER}( (±|to) {_NUMBER})*( {_RANGE})?[*† ]?[¹² ]?")
 
 _LATEX = str.maketrans(
     {
@@ -29,6 +31,8 @@ _LATEX = str.maketrans(
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": r"$<$",
+        ">": r"$>$",
+        "|": r"\textbar{}",
         "±": r"$\pm$",
     }
 )
@@ -99,14 +103,15 @@ def markdown(text: str) -> str:
     return text.replace("\\", "\\\\").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
 
 
-def latex_table(caption: str, headers: Row, rows: Sequence[Row]) -> str:
+def latex_table(caption: str, headers: Row, rows: Sequence[Row], *, label: str) -> str:
     """For the package booktabs; the first column is text, the others are numbers."""
-    lines = [" & ".join(map(latex, row)) + r" \\" for row in (headers, *rows)]
+    lines = [" & ".join(map(latex_cell, row)) + r" \\" for row in (headers, *rows)]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{latex(caption)}}}",
+            rf"\label{{{label}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(headers) - 1)}}}",
             r"\toprule",
             lines[0],
@@ -117,6 +122,17 @@ def latex_table(caption: str, headers: Row, rows: Sequence[Row]) -> str:
             r"\end{table}",
         ]
     )
+
+
+def latex_cell(cell: str) -> str:
+    r"""A figure with a true minus sign, or text.
+
+    >>> latex_cell("-0.5 to +0.1"), latex_cell("-"), latex_cell("niche-taste")
+    ('$-$0.5 to +0.1', '--', 'niche-taste')
+    """
+    if cell == UNDEFINED:
+        return "--"
+    return latex(cell).replace("-", "$-$") if is_figure(cell) else latex(cell)
 
 
 def latex(text: str) -> str:

@@ -168,7 +168,7 @@ def test_without_values_per_user_nothing_is_tested(tmp_path: Path) -> None:
     assert found.differences[0].difference == pytest.approx(
         values(7, 0.1)["recall@20"].mean() - values(7)["recall@20"].mean()
     )
-    assert any("b stores no values per user" in note for note in found.notes)
+    assert any("no values per user are stored in" in note for note in found.notes)
 
 
 # ---------------------------------------------------------------- seeds
@@ -297,7 +297,7 @@ def refused(folders: list[Path], words: str, error: type[CagedError] = ConfigErr
 def test_other_data_is_refused(tmp_path: Path, part: str) -> None:
     write_run(tmp_path / "a", "lightgcn")
     write_run(tmp_path / "b", "ips", fingerprints={**FINGERPRINTS, part: "d" * 64})
-    refused([tmp_path / "a", tmp_path / "b"], f"have different {part} parts .*dddddddddddd.*cannot be compared")
+    refused([tmp_path / "a", tmp_path / "b"], f"have different {part} parts of log, so their numbers")
 
 
 def test_unpaired_splits_are_refused(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_too_little_to_compare(tmp_path: Path, two: list[Path]) -> None:
 
 
 def test_folders_that_are_no_runs(tmp_path: Path, two: list[Path]) -> None:
-    refused([two[0], tmp_path / "nowhere"], "nowhere is not a folder", RunError)
+    refused([two[0], tmp_path / "nowhere"], "nowhere is neither a folder nor", RunError)
     (tmp_path / "empty").mkdir()
     refused([two[0], tmp_path / "empty"], "neither run.json nor metrics.json", RunError)
     write_run(tmp_path / "half", status="interrupted")

@@ -80,6 +80,7 @@ class Dataset:
     liked_from: float | None = None  # the rating from which on a pair was liked; test pairs below are test_negative
     notes: tuple[str, ...] = ()  # what everybody who loads it should know
     titles_of: str | None = None  # the dataset that names its items
+    display: str | None = None  # its name in the tables of papers; None: `name`
 
     @property
     def can_be_downloaded(self) -> bool:
@@ -123,6 +124,7 @@ def _two_files(page: str, folder: str) -> Home:
 _ROWS = (
     Dataset(
         name="ml-1m",
+        display="MovieLens-1M",
         title="MovieLens-1M, all ratings, with titles; ids are UserID - 1 and MovieID - 1",
         folder="ml1m",
         layouts=(
@@ -156,6 +158,7 @@ _ROWS = (
     ),
     Dataset(
         name="ml-100k",
+        display="MovieLens-100K",
         title="MovieLens-100K, ratings, timestamps, titles",
         folder="ml100k",
         layouts=(
@@ -186,6 +189,7 @@ _ROWS = (
     ),
     Dataset(
         name="ml-latest-small",
+        display="MovieLens-small",
         title="MovieLens latest-small of 09/2018, ratings, timestamps, titles",
         folder="ml_latest_small",
         layouts=(
@@ -219,6 +223,7 @@ _ROWS = (
     ),
     Dataset(
         name="gowalla",
+        display="Gowalla",
         title="Gowalla check-ins, LightGCN benchmark split",
         folder="gowalla",
         layouts=(_TEXT_SPLIT,),
@@ -235,6 +240,7 @@ _ROWS = (
     ),
     Dataset(
         name="yelp2018",
+        display="Yelp2018",
         title="Yelp2018, LightGCN benchmark split",
         folder="yelp2018",
         layouts=(_TEXT_SPLIT,),
@@ -251,6 +257,7 @@ _ROWS = (
     ),
     Dataset(
         name="yelp2018-ood",
+        display="Yelp2018-OOD",
         title="Yelp2018 with validation, a test of the same distribution and a popularity-balanced one",
         folder="yelp2018_ood",
         layouts=(
@@ -283,6 +290,7 @@ _ROWS = (
     ),
     Dataset(
         name="coat",
+        display="Coat",
         title="Coat Shopping: self-selected train, test of items shown uniformly at random",
         folder="coat",
         layouts=(
@@ -331,6 +339,7 @@ _ROWS = (
     ),
     Dataset(
         name="kuairand",
+        display="KuaiRand",
         title="KuaiRand: train and valid from ordinary traffic, test of videos shown at random, liked or not",
         folder="kuairand",
         layouts=(
@@ -363,6 +372,7 @@ _ROWS = (
     ),
     Dataset(
         name="lastfm",
+        display="LastFM",
         title="HetRec LastFM with play counts as ratings, split of LightGCN-PyTorch",
         folder="lastfm",
         layouts=(
@@ -392,6 +402,7 @@ _ROWS = (
     ),
     Dataset(
         name="ml-1m-caged",
+        display="MovieLens-1M",
         title="MovieLens-1M, official CAGED split; items are those of ml-1m",
         folder="caged_movie",
         layouts=(_TEXT_SPLIT,),
@@ -409,6 +420,7 @@ _ROWS = (
     ),
     Dataset(
         name="epinions-caged",
+        display="Epinions",
         title="Epinions, official CAGED split",
         folder="caged_epinions",
         layouts=(_TEXT_SPLIT,),
@@ -425,6 +437,7 @@ _ROWS = (
     ),
     Dataset(
         name="pinterest-caged",
+        display="Pinterest",
         title="Pinterest, official CAGED split, users 0..37500 only",
         folder="caged_pinterest",
         layouts=(

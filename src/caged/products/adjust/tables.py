@@ -60,7 +60,7 @@ def change_table(outcome: Outcome) -> TextTable:
         for key, change in found.items()
     ]
     headers = ["part", "metric", "before", "after", "change", "95% interval of the difference"]
-    return TextTable(f"{outcome.adjustment}: before and after", headers, rows)
+    return TextTable(f"{outcome.adjustment}: before and after", headers, rows, keys=2)
 
 
 def curve_table(outcome: Outcome, part: str) -> TextTable:

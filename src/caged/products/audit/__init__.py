@@ -18,7 +18,17 @@ from caged.products.audit.of_run import audit_run
 from caged.products.audit.page import audit_html
 from caged.products.audit.result import AuditResult, ExampleItem, GateOutcome
 from caged.products.audit.run_sections import run_sections
-from caged.products.audit.view import HEADERS, REPORT, Audit, audit, save_audit, summary_rows, summary_title, to_json
+from caged.products.audit.view import (
+    HEADERS,
+    REPORT,
+    Audit,
+    audit,
+    save_audit,
+    summary_rows,
+    summary_title,
+    to_json,
+    verdict_sentences,
+)
 
 __all__ = [
     "HEADERS",
@@ -54,5 +64,6 @@ __all__ = [
     "sure_interval",
     "to_json",
     "typical_users",
+    "verdict_sentences",
     "write_audit",
 ]

@@ -63,6 +63,6 @@ class Bases:
             return []
         folder = self.silent[0].folder
         return [
-            f"{folder} does not say with which catalogue, groups and treatment of missing lists it was measured: "
+            f"with which catalogue, groups and treatment of missing lists {folder} was measured is not stated there: "
             f"compared as if they were the same"
         ]

@@ -1,7 +1,8 @@
-"""What `compare` reads: the folder of a run or of an audit as one `Entry`, and its values per user."""
+"""What `compare` reads: the folder of a run or of an audit, or a recorded result, as one `Entry`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from caged.errors import RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.stored import StoredUsers, Users, UserTable
+from caged.files import read_json
 from caged.products.audit import read_audit
 from caged.runs.catalogue import operational_settings
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
@@ -28,7 +30,7 @@ SPLIT_SEED = "data.split_seed"  # another split shows in the fingerprints; it ma
 class Entry:
     """One run or audit, as far as a comparison needs it."""
 
-    folder: Path
+    folder: Path  # of a recorded result: its file
     kind: Literal["run", "audit"]
     method: str  # of a run: its method, with the variant it was recorded under; of an audit: its name
     seed: int | None
@@ -99,9 +101,14 @@ def averaged(parts: Sequence[UserValues]) -> UserValues:
 
 
 def read_entry(folder: Path) -> Entry:
-    """A finished run or an audit, whichever lies in `folder`."""
+    """A finished run or an audit, whichever lies in `folder`, or a result that --record wrote."""
+    if folder.is_file() and folder.suffix == ".json":
+        return read_result(folder)
     if not folder.is_dir():
-        raise RunError(f"{folder} is not a folder; give folders that caged train or caged audit -o wrote")
+        raise RunError(
+            f"{folder} is neither a folder nor a recorded result; give folders that caged train or caged audit -o "
+            "wrote, or files that caged train --record wrote"
+        )
     if RunFolder.is_one(folder):
         return _read_run(RunFolder.read(folder))
     if (folder / METRICS).exists():
@@ -119,11 +126,6 @@ def _read_run(stored_run: RunFolder) -> Entry:
             f"caged train --resume {folder}"
         )
     spec = run.spec
-    config = {section: values for section, values in spec["config"].items() if section != "eval"}
-    config["data"] = {**to_dict(DataConfig()), **config["data"]}  # a run may be older than some options
-    settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
-    settings |= _adjustment_settings(run.adjustment)
-    ignored = {SPLIT_SEED, *operational_settings(spec["method"])}
     stored = read_audit(folder, stored_run)
     return Entry(
         folder=folder,
@@ -133,11 +135,49 @@ def _read_run(stored_run: RunFolder) -> Entry:
         protocol=spec["protocol"],
         dataset=run.dataset["name"],
         fingerprints=run.dataset["fingerprints"],
-        settings={key: value for key, value in settings.items() if key not in ignored},
+        settings=_settings(spec, run.adjustment),
         metrics=stored.metrics,
         users=stored.users,
         basis=stored.basis,
     )
+
+
+def read_result(file: Path) -> Entry:
+    """A finished result that --record wrote; it is called after its folder, `<method>[-<variant>]`."""
+    stored = read_json(file)
+    if not isinstance(stored, dict) or not {"status", "spec", "dataset"} <= stored.keys():
+        raise RunError(f"{file} is no recorded result; give files that caged train --record wrote")
+    if stored["status"] != "finished" or not stored.get("metrics"):
+        raise RunError(
+            f"the run recorded in {file} is not finished (status '{stored['status']}'), so it has no metrics; "
+            "leave it out, or train again"
+        )
+    spec, dataset = stored["spec"], stored["dataset"]
+    try:
+        return Entry(
+            folder=file,
+            kind="run",
+            method=file.resolve().parent.name,
+            seed=spec["seed"],
+            protocol=stored["protocol"],
+            dataset=dataset["name"],
+            fingerprints=dataset["fingerprints"],
+            settings=_settings(spec, stored.get("adjustment")),
+            metrics={key: math.nan if value is None else float(value) for key, value in stored["metrics"].items()},
+            users=stored["users"],
+            basis=Basis.from_json(stored.get("basis")),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise RunError(f"the result in {file} is incomplete ({error}); restore the file") from error
+
+
+def _settings(spec: Mapping[str, Any], adjustment: Mapping[str, Any] | None) -> dict[str, Any]:
+    config = {section: values for section, values in spec["config"].items() if section != "eval"}
+    config["data"] = {**to_dict(DataConfig()), **config["data"]}  # a run may be older than some options
+    settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
+    settings |= _adjustment_settings(adjustment)
+    ignored = {SPLIT_SEED, *operational_settings(spec["method"])}
+    return {key: value for key, value in settings.items() if key not in ignored}
 
 
 def _adjustment_settings(adjustment: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -139,13 +139,22 @@ def check_splits(groups: Sequence[Group]) -> bool:
         return False
     if all(same_split(first, entry) for entry in others):
         return True
-    other = next(entry for entry in others if not same_split(first, entry))
-    part, a, b = next(
-        (part, a, b) for part, a, b in zip(("train", "test"), split_of(first), split_of(other), strict=True) if a != b
-    )
-    raise ConfigError(
-        f"{first.folder} and {other.folder} have different {part} parts (fingerprints {a[:12]} and {b[:12]}), so their "
-        "numbers cannot be compared; evaluate both on one split, or give every method one run on each of the splits"
+    raise ConfigError(_unlike_data(first, next(entry for entry in others if not same_split(first, entry))))
+
+
+def _unlike_data(first: Entry, other: Entry) -> str:
+    """Why these two cannot be compared, by the names of their datasets where they have different ones."""
+    if first.dataset and other.dataset and first.dataset != other.dataset:
+        return (
+            f"{first.folder} was measured on {first.dataset} and {other.folder} on {other.dataset}, so their numbers "
+            "cannot be compared; compare runs on one dataset, or use caged results table, which shows several"
+        )
+    parts = zip(("train", "test"), split_of(first), split_of(other), strict=True)
+    part = next(part for part, one, another in parts if one != another)
+    where = f" of {first.dataset}" if first.dataset and first.dataset == other.dataset else ""
+    return (
+        f"{first.folder} and {other.folder} have different {part} parts{where}, so their numbers cannot be compared; "
+        "evaluate both on one split, or give every method one run on each of the splits"
     )
 
 

@@ -19,7 +19,7 @@ def notes(
     entries = [entry for group in groups for entry in group.entries]
     without = [entry for entry in entries if not entry.has_users]
     if without and one_split:
-        said.append(f"{without[0].folder} stores no values per user, so nothing is tested over its users")
+        said.append(f"no values per user are stored in {without[0].folder}, so nothing is tested over its users")
     foreign = [entry.folder.name for entry in entries if entry.protocol is None]
     if foreign and len(foreign) < len(entries):
         said.append(f"no protocol is stated for {', '.join(foreign)}: how the lists were chosen is not known here")

@@ -19,7 +19,10 @@ def comparison_latex(comparison: Comparison, command: str) -> str:
     r"""Tables for the package booktabs, to be read with \input."""
     comments = [f"Written by {command}", *(f"Warning: {one}" for one in comparison.warnings), *closing(comparison)]
     written = [f"% {' '.join(comment.split())}" for comment in comments]
-    drawn = [latex_table(_sentence(table.title), table.headers, table.rows) for table in comparison_tables(comparison)]
+    drawn = [
+        latex_table(_sentence(table.title), table.headers, table.rows, label=f"tab:comparison-{number}")
+        for number, table in enumerate(comparison_tables(comparison), start=1)
+    ]
     return "\n".join([*written, *drawn]) + "\n"
 
 
