@@ -12,12 +12,15 @@ import pytest
 
 from caged.errors import RunError
 from caged.files import (
+    CHECKSUM,
     json_ready,
     make_output_folder,
     read_json,
+    read_sealed_json,
     remove_leftovers,
     replacing,
     write_json,
+    write_sealed_json,
     write_text,
 )
 
@@ -91,6 +94,22 @@ def test_truncated_json_is_one_sentence(tmp_path: Path, content: bytes) -> None:
         read_json(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_sealed_file_notices_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.json"
+    values = {"metrics": {"recall@20": 0.1, "gini@20": float("nan")}, "notes": ["\u00e9"]}
+    write_sealed_json(path, values)
+    assert read_sealed_json(path) == json_ready(values)
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole.replace("0.1", "0.2"), encoding="utf-8")
+    with pytest.raises(RunError, match="was changed since it was written"):
+        read_sealed_json(path)
+    unsealed = {
+        key: value for key, value in json.loads(whole).items() if key != CHECKSUM
+    }  # as earlier versions wrote it
+    path.write_text(json.dumps(unsealed), encoding="utf-8")
+    assert read_sealed_json(path) == json_ready(values)
 
 
 def test_missing_json_names_the_folder(tmp_path: Path) -> None:

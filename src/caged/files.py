@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from caged.errors import ConfigError, RunError
+
+CHECKSUM = "checksum"  # the key of a JSON file that says what the rest of it has to be
 
 
 @contextmanager
@@ -79,6 +82,24 @@ def read_json(path: Path) -> Any:
         raise RunError(f"{path} does not exist; is {path.parent} a complete folder?") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise RunError(f"{path} is not readable JSON ({error}); it may be truncated, restore or delete it") from error
+
+
+def checksum_of(value: Any) -> str:
+    """SHA-256 of what JSON makes of it, keys sorted."""
+    return hashlib.sha256(json.dumps(json_ready(value), sort_keys=True).encode()).hexdigest()
+
+
+def write_sealed_json(path: Path, values: dict[str, Any]) -> None:
+    """With a checksum, so that `read_sealed_json` notices a number that is not the one that was written."""
+    write_json(path, {**values, CHECKSUM: checksum_of(values)})
+
+
+def read_sealed_json(path: Path) -> Any:
+    """What was written; files of earlier versions have no checksum and are taken as they are."""
+    found = read_json(path)
+    if isinstance(found, dict) and CHECKSUM in found and found.pop(CHECKSUM) != checksum_of(found):
+        raise RunError(f"{path} was changed since it was written: it no longer has its checksum; restore it")
+    return found
 
 
 def check_file(option: str, path: Path) -> None:

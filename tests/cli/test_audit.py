@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import caged as package
+from caged.files import read_sealed_json, write_sealed_json
 from tests.cli.invoke import Outcome, caged, contents, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
 from tests.page.pages import check_page
@@ -503,8 +504,8 @@ def test_certainty_that_cannot_be_had_is_refused(parts: Path, tmp_path: Path) ->
     against = ("--against", tmp_path / "base")
     assert "gini has no interval" in audit(parts, *against, "--fail-if", f"gini@{K} rises 1% surely").error
     assert audit(parts, *against, "--fail-if", f"pop_rsp@{K} rises 1% surely").code == 0
-    stored = json.loads((tmp_path / "base" / "metrics.json").read_text())
-    (tmp_path / "base" / "metrics.json").write_text(json.dumps({**stored, "intervals": {}}))
+    stored = read_sealed_json(tmp_path / "base" / "metrics.json")
+    write_sealed_json(tmp_path / "base" / "metrics.json", {**stored, "intervals": {}})
     (tmp_path / "base" / "per_user.parquet").unlink()
     refused = audit(parts, *against, "--fail-if", f"recall@{K} drops 1% surely")
     assert refused.code == 2

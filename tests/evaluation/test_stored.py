@@ -11,7 +11,7 @@ import pytest
 
 from caged.errors import RunError
 from caged.evaluation.metrics import MetricKey
-from caged.evaluation.stored import UserTable
+from caged.evaluation.stored import UserTable, write_user_table
 
 TABLE = pa.table(
     {"user_id": ["b", "a", "c"], "user_group": ["diverse", None, "blockbuster"], "recall@5": [0.5, 0.0, 1.0]}
@@ -37,3 +37,20 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "per_user.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(RunError, match="is not readable"):
         UserTable.of_file(tmp_path / "per_user.parquet")
+
+
+def test_no_flipped_byte_is_read_as_another_value(tmp_path: Path) -> None:
+    """Every byte of the pages; what a file says about itself at its end is no value."""
+    path = tmp_path / "per_user.parquet"
+    write_user_table(TABLE, path)
+    whole = path.read_bytes()
+    wanted = TABLE.to_pydict()
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    for place in range(4, len(whole) - footer):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            table = UserTable.of_file(path)
+            found = {name: table[name].to_pylist() for name in TABLE.column_names}
+        except RunError:
+            continue
+        assert found == wanted, place

@@ -13,7 +13,7 @@ from caged.cli.metrics_table import print_metrics
 from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, print_sentences, say
 from caged.cli.progress import StopOnCtrlC, TrainingProgress
 from caged.errors import CagedError, ConfigError
-from caged.files import read_json, write_text
+from caged.files import read_sealed_json, write_text
 from caged.page.html import templates_are_there
 from caged.products.audit import AuditResult, audit_html, audit_run, run_sections, verdict_sentences
 from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
@@ -243,7 +243,7 @@ def _report_finished(folder: RunFolder, *, as_json: bool) -> None:
     """Loops that resume until it works end here: that there is nothing left to do is no failure."""
     say(f"the run in {folder.path} is finished already; nothing was done")
     if as_json:
-        measured = read_json(folder.path / METRICS)
+        measured = read_sealed_json(folder.path / METRICS)
         further = {"extra_tests": measured["extra_tests"]} if "extra_tests" in measured else {}
         content = {"folder": folder.path, "protocol": measured["protocol"], "metrics": measured["metrics"]}
         print_json({**content, "run": folder.run.to_json(), **further})

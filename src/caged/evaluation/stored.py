@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,11 @@ from caged.data.ids import Array, IdMap
 from caged.data.popularity import USER_GROUPS
 from caged.errors import RunError
 from caged.evaluation.metrics import MetricKey, Sum
+
+
+def write_user_table(table: pa.Table, where: Path | BinaryIO) -> None:
+    """With checksums: a value that is not the one that was written cannot be read back."""
+    pq.write_table(table, where, compression="zstd", write_page_checksum=True)
 
 
 class UserTable:
@@ -30,11 +36,14 @@ class UserTable:
     @classmethod
     def of_file(cls, path: Path) -> UserTable:
         with _readable(path):
-            file = pq.ParquetFile(path)
+            file = pq.ParquetFile(path, page_checksum_verification=True)
 
         def read(name: str) -> pa.ChunkedArray:
             with _readable(path):
-                return file.read(columns=[name])[name]
+                found = file.read(columns=[name])[name]
+                if len(found) != file.metadata.num_rows:  # the header of a page has no checksum
+                    raise OSError(f"{len(found)} of {file.metadata.num_rows} rows")
+                return found
 
         return cls(file.schema_arrow, read)
 
@@ -68,7 +77,7 @@ class UserTable:
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
         raise RunError(f"{path} is not readable ({error}); restore it, or evaluate again") from error
 
 

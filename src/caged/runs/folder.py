@@ -15,8 +15,6 @@ run.lock               while a process works on the run, see `runs.lock`
 
 from __future__ import annotations
 
-import hashlib
-import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +29,16 @@ import pyarrow.parquet as pq
 
 from caged.data.source import ITEM_TABLE, item_titles
 from caged.errors import CagedError, RunError, memory_error
-from caged.files import json_ready, make_output_folder, read_json, remove_leftovers, replacing, write_json
+from caged.evaluation.stored import write_user_table
+from caged.files import (
+    checksum_of,
+    make_output_folder,
+    read_json,
+    remove_leftovers,
+    replacing,
+    write_json,
+    write_sealed_json,
+)
 from caged.runs.loading import DatasetFacts, Loaded, load_data
 from caged.runs.lock import holds_a_lock_alone, locked, refuse_held
 from caged.runs.results import write_result
@@ -102,9 +109,8 @@ class Run:
         return run
 
     def checksums_now(self) -> dict[str, str]:
-        """SHA-256 of each thing that stays as it is, as JSON with sorted keys."""
-        texts = {name: json.dumps(json_ready(getattr(self, name)), sort_keys=True) for name in FIXED}
-        return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+        """Of each thing that stays as it is."""
+        return {name: checksum_of(getattr(self, name)) for name in FIXED}
 
     @contextmanager
     def status_kept(self) -> Iterator[None]:
@@ -238,8 +244,8 @@ class RunFolder:
         for name, table in tables.items():
             metadata = {**(table.schema.metadata or {}), "protocol": self.spec.protocol}
             with replacing(self.path / name) as temporary, temporary.open("wb") as handle:
-                pq.write_table(table.replace_schema_metadata(metadata), handle, compression="zstd")
-        write_json(self.path / METRICS, metrics)
+                write_user_table(table.replace_schema_metadata(metadata), handle)
+        write_sealed_json(self.path / METRICS, metrics)
 
     def remove_leftovers(self) -> None:
         """What a killed process left behind."""

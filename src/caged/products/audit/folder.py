@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from caged.errors import RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.bootstrap import Interval
-from caged.files import new_folder, read_json, write_json
+from caged.evaluation.stored import write_user_table
+from caged.files import new_folder, read_sealed_json, write_json, write_sealed_json
 from caged.products.audit.result import AuditResult, Exposure
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 from caged.runs.versions import versions
@@ -35,8 +35,8 @@ def write_audit(result: AuditResult, folder: Path) -> None:
     with new_folder(folder) as temporary:
         for name, table in tables.items():
             if table is not None:
-                pq.write_table(table, temporary / name, compression="zstd")
-        write_json(temporary / METRICS, metrics_json(result))
+                write_user_table(table, temporary / name)
+        write_sealed_json(temporary / METRICS, metrics_json(result))
         write_json(temporary / AUDIT, _audit_json(result))
 
 
@@ -111,7 +111,7 @@ def read_audit(folder: Path, run: RunFolder | None = None) -> StoredAudit:
         raise RunError(
             f"{folder} holds no {METRICS}; give a folder that caged audit -o wrote, or a finished run of caged train"
         )
-    stored = read_json(folder / METRICS)
+    stored = read_sealed_json(folder / METRICS)
     if not isinstance(stored, dict) or not isinstance(stored.get("metrics"), dict):
         raise RunError(f"{folder / METRICS} holds no metrics; restore the file, or audit again")
     name, fingerprints = stored.get("name"), stored.get("fingerprints")
