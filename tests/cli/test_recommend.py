@@ -37,6 +37,17 @@ def test_recommend_to_some_users(finished_run: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_a_small_catalogue_is_recommended_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(
+        "user_id,item_id\n" + "".join(f"{u},{i}\n" for u in range(4) for i in range(u, 8))
+    )
+    train(tmp_path / "log.csv", tmp_path / "run", method="mostpop")
+    done = caged("recommend", tmp_path / "run", "--users", "3", "--json")
+    assert done.code == 0, done.err
+    assert {row["item_id"] for row in json.loads(done.out)} <= set(range(8))
+    refused(caged("recommend", tmp_path / "run", "--users", "3", "-k", "20"), "allowed are 1..8")
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_recommend_into_a_file(suffix: str, finished_run: Path, tmp_path: Path) -> None:
     path = tmp_path / f"recs{suffix}"

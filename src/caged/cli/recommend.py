@@ -14,6 +14,7 @@ from caged.cli.table_file import check_table_file, write_table
 from caged.data import IdMap
 from caged.data.readers.files import DEFAULT_COLUMNS, read_part
 from caged.errors import ConfigError, unknown
+from caged.evaluation.lists import USUAL_K
 from caged.page.numbers import number
 from caged.runs.folder import RunFolder
 from caged.runs.recommender import load
@@ -32,7 +33,10 @@ def recommend(
             help="New people, by what they have had: a table of user_id and item_id, or one item id per line."
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Length of the lists.")] = 20,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", help=f"Length of the lists (default: {USUAL_K}, or all items where there are fewer)."),
+    ] = None,
     unknown_users: Annotated[
         str, typer.Option("--unknown", help="Users that training did not know: error, popular or skip.")
     ] = "error",
@@ -75,15 +79,16 @@ def recommend(
     new_people = None if history is None else _new_people(history)
     model = load(run, device=device)
     names = _titles(run, asked_for=titles, table=out is None and not as_json)
+    length = min(USUAL_K, model.artefact.train.item_count) if k is None else k
     if new_people is not None:
-        table = model.recommend_for(new_people, k, titles=names or False)
+        table = model.recommend_for(new_people, length, titles=names or False)
     else:
         wanted = None if all_users else _wanted(users, users_file)
         if users is not None:
             _refuse_split_names(users, model.artefact.train.user_ids)
         table = model.recommend(
             wanted,
-            k,
+            length,
             unknown=unknown_users,  # type: ignore[arg-type]  # checked above
             candidates=None if candidates_file is None else _lines("--candidates-file", candidates_file, "item"),
             exclude=None if exclude_file is None else _lines("--exclude-file", exclude_file, "item"),
