@@ -453,7 +453,7 @@ def test_resume_and_evaluate_need_the_data_of_the_run(tmp_path: Path, pairs: lis
     [
         (["--users", "u01,nobody"], ("1 of the users", "'nobody'", "skip")),
         (["--users", " , "], ("no user id",)),
-        ([], ("--users, --users-file and --all-users",)),
+        ([], ("--users, --users-file, --all-users and --history",)),
         (["--users", "u01", "--all-users"], ("exactly one",)),
         (["--users-file", "missing.txt"], ("missing.txt",)),
         (["--all-users", "-k", "41"], ("k is 41", "1..40")),
