@@ -117,8 +117,8 @@ def test_several_tests_and_what_they_rest_on(parts: Path, tmp_path: Path) -> Non
     assert found["evidence"] == "random"
     assert found["further_tests"]["oracle"]["evidence"] == "oracle"
     assert found["further_tests"]["oracle"]["metrics"] == found["metrics"]
-    assert "test (shown at random):" in page.read_text()
-    assert "oracle (true taste):" in page.read_text()
+    assert "test: Accuracy was measured on items shown at random." in page.read_text()
+    assert "oracle: Accuracy was measured against people&#39;s true taste" in page.read_text()
 
 
 def test_several_cut_offs_and_titles(parts: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -93,6 +94,27 @@ def test_the_figure(run: Path, tmp_path: Path) -> None:
     assert found["densities"][0]["mean"] == pytest.approx((1 / np.sqrt(degrees)).mean(), rel=1e-6)
 
 
+def test_the_figure_has_a_title_and_round_ticks(run: Path, tmp_path: Path) -> None:
+    assert caged("plot", "iip", run, "-o", tmp_path / "iip.svg").code == 0
+    words = list(ET.fromstring((tmp_path / "iip.svg").read_text(encoding="utf-8")).itertext())
+    assert f"Inverse item popularity during training: {run.name}" in words
+    ticks = [float(text) for text in words if re.fullmatch(r"\d+(\.\d+)?", text)]
+    across = ticks.index(0.0, 1)  # the numbers of the vertical axis come first
+    for axis in (ticks[:across], ticks[across:]):
+        assert len(axis) >= 3
+        steps = np.diff(axis)
+        assert steps == pytest.approx(np.full(len(steps), steps[0]))
+        assert float(f"{steps[0]:e}".partition("e")[0]) in (1.0, 2.0, 2.5, 5.0)
+
+
+def test_the_figure_as_png_and_pdf(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    for kind, start_of in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        outcome = caged("plot", "iip", run, "-o", tmp_path / f"iip.{kind}")
+        assert outcome.code == 0, outcome.err
+        assert (tmp_path / f"iip.{kind}").read_bytes().startswith(start_of)
+
+
 def test_the_figure_goes_into_the_run_folder(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     assert caged("plot", "iip", copy, "--rescale").code == 0
@@ -130,7 +152,7 @@ def test_during_is_the_update_nearest_to_the_middle(tmp_path: Path) -> None:
 
 
 def test_bad_input(run: Path, finished_run: Path, log_csv: Path, tmp_path: Path) -> None:
-    assert "must end in .svg" in caged("plot", "iip", run, "-o", tmp_path / "iip.png").error
+    assert "a figure ends in .svg, .png, .pdf" in caged("plot", "iip", run, "-o", tmp_path / "iip.jpeg").error
     assert "train with --save-weights" in caged("plot", "iip", finished_run).error
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     file = copy / "weights" / "after.safetensors"

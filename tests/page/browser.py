@@ -97,8 +97,9 @@ class Browser:
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._next()
 
-    def evaluate(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+    def evaluate(self, expression: str, *, wait: bool = False) -> Any:
+        """The value of an expression; with `wait` that of the promise it is."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=wait)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 

@@ -10,8 +10,8 @@ import typer
 
 from caged.cli.help import group
 from caged.cli.output import AsJson, Verbose, print_json, say
-from caged.errors import ConfigError, RunError
-from caged.files import write_text
+from caged.errors import RunError
+from caged.page.figure_file import check_figure, write_figure
 from caged.page.iip import densities, iip_svg, inverse_item_popularity
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
@@ -28,7 +28,9 @@ def plot() -> None:
 @app.command()
 def iip(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run that was trained with --save-weights.")],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Image to write [default: RUN/iip.svg].")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Figure to write: .svg, .png or .pdf [default: RUN/iip.svg].")
+    ] = None,
     rescale: Annotated[
         bool, typer.Option("--rescale", help="Divide out the overall scale of the weights; compare their shape only.")
     ] = False,
@@ -43,8 +45,7 @@ def iip(
     Example: caged plot iip runs/first -o iip.svg
     """
     out = out or run / "iip.svg"
-    if out.suffix != ".svg":
-        raise ConfigError(f"output file {out} must end in .svg")
+    check_figure(out)
     saved = load_saved_weights(run)
     train = load_artefact(run, resolve_device("cpu")).train
     if any(len(weights.to_user) != len(train) for weights in saved):
@@ -56,7 +57,7 @@ def iip(
         for one in saved
     ]
     found = densities(named, rescaled=rescale)
-    write_text(out, iip_svg(found, f"Inverse item popularity, {run.name}"))
+    write_figure(out, iip_svg(found, f"Inverse item popularity during training: {run.resolve().name}"))
     if as_json:
         print_json({"file": out, **asdict(found)})
     say(f"figure: {out}")

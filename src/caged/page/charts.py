@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from caged.page import svg
-from caged.page.numbers import Format, decimal
+from caged.page.numbers import Format, alike, decimal
 from caged.page.svg import Scale, colour, label, tag, text_width
 
 _LINE_HEIGHT = 20
@@ -175,12 +175,15 @@ def row_chart(
     series = _with_looks([_as_series(row) for row in rows])
     prefix = _prefix(title, width)
     names = min(max((text_width(one.name) for one in series), default=0) + 14, 0.45 * width)
-    values = max((text_width(x_format(row.value)) for row in rows), default=0) + 10
-    levels = svg.ticks([value for one in series for value in one.extremes], count=3)
+    written = alike([x_format(row.value) for row in rows])
+    values = max(map(text_width, written), default=0) + 10
+    extremes = [value for one in series for value in one.extremes if math.isfinite(value)]
+    lowest = min([0.0, *extremes])
+    levels = [level for level in svg.ticks(extremes, count=3) if level >= lowest]
     bottom = 8 + _ROW_HEIGHT * len(rows)
-    negative = levels[0] < 0
+    negative = any(row.value < 0 for row in rows)
     plot = _Plot(names + (values if negative else 0), 4, width - values, bottom)
-    across = Scale(levels[0], levels[-1], plot.left, plot.right)
+    across = Scale(lowest, levels[-1], plot.left, plot.right)
     drawn = [svg.patterns([_look(one) for one in series], prefix)]
     drawn += [svg.rule(across(level), plot.top, across(level), plot.bottom, strong=level == 0) for level in levels]
     for level, text in _apart(levels, across, tick_format or x_format):
@@ -188,7 +191,7 @@ def row_chart(
     for index, one in enumerate(series):
         middle = 8 + (index + 0.5) * _ROW_HEIGHT
         drawn.append(label(svg.shortened(one.name, names - 10), names - 10, middle + 4.5, anchor="end"))
-        drawn.append(_row_mark(one, middle, across, x_format, prefix))
+        drawn.append(_row_mark(one, middle, across, x_format, written[index], prefix))
     if x_label:
         drawn.append(label(x_label, plot.left, bottom + 40, faint=True))
     return svg.drawing(drawn, title, description, width, bottom + (50 if x_label else 28))
@@ -316,7 +319,7 @@ def _points(
             "g",
             "" if seen else tag("circle", cx=x, cy=upward(value), r=9, fill="transparent"),
             svg.marker(_look(one), x, upward(value), title=f"{name}, {one.name}: {_said(one, index, written)}"),
-            class_="mark" if seen else "mark quiet",
+            **({"class_": "mark"} if seen else {"class_": "mark quiet", "opacity": 0}),
         )
         for index, (name, x, value) in enumerate(zip(names, places, one.values, strict=True))
         if math.isfinite(value)
@@ -351,7 +354,7 @@ def _whisker(interval: tuple[float, float] | None, scale: Scale, at: float, *, v
     return tag("path", d=path, style=f"fill:none;stroke:{svg.INK};stroke-width:1.5")
 
 
-def _row_mark(one: Series, middle: float, across: Scale, written: Format, prefix: str) -> str:
+def _row_mark(one: Series, middle: float, across: Scale, written: Format, beside_it: str, prefix: str) -> str:
     value = one.values[0]
     if not math.isfinite(value):
         return label("-", across(0) + 8, middle + 4.5, faint=True)
@@ -365,6 +368,6 @@ def _row_mark(one: Series, middle: float, across: Scale, written: Format, prefix
         svg.hover(f"{one.name}: {_said(one, 0, written)}"),
         painted,
         _whisker(interval, across, middle, vertical=False),
-        label(written(value), beside, middle + 4.5, anchor="start" if value >= 0 else "end", bold=True),
+        label(beside_it, beside, middle + 4.5, anchor="start" if value >= 0 else "end", bold=True),
         class_="mark",
     )

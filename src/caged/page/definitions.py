@@ -9,12 +9,12 @@ from caged.evaluation.metrics import MetricKey
 POPULAR = "the most popular fifth of the items with training interactions"
 NICHE = "all items but the most popular fifth; items without training interactions included"
 
-_GROUPS = {
-    "popular": f"Only popular items count: {POPULAR}.",
-    "niche": f"Only niche items count: {NICHE}.",
-    "niche-taste": "Only users with niche taste: the fifth whose history holds the smallest share of popular items.",
-    "diverse": "Only users in between: neither the fifth with the most nor the fifth with the least popular history.",
-    "blockbuster": "Only blockbuster users: the fifth whose history holds the largest share of popular items.",
+_MEMBERS = {
+    "popular": POPULAR,
+    "niche": NICHE,
+    "niche-taste": "the fifth of the users whose history holds the smallest share of popular items",
+    "diverse": "the users in between: neither the fifth with the most nor the fifth with the least popular history",
+    "blockbuster": "the fifth of the users whose history holds the largest share of popular items",
 }
 GROUP_NAMES = {
     "popular": "Popular items",
@@ -35,7 +35,7 @@ def meaning(key: MetricKey) -> str:
     'Share of users with at least one relevant item among the first 5. Higher is better.'
     """
     said = [key.metric.meaning.format(k=key.k)]
-    said += [_GROUPS[key.group]] if key.group else []
+    said += [f"For {GROUP_NAMES[key.group].lower()} only: {_MEMBERS[key.group]}."] if key.group else []
     return " ".join([*said, _SENTENCES[key.metric.direction]]).rstrip()
 
 
@@ -50,7 +50,7 @@ def glossary(keys: Sequence[MetricKey]) -> list[tuple[str, str]]:
         metrics.setdefault(key.of(None), []).append(key.group)
     groups = dict.fromkeys(group for forms in metrics.values() for group in forms if group)
     return [(_form(key, forms), meaning(key)) for key, forms in metrics.items()] + [
-        (GROUP_NAMES[group], _GROUPS[group]) for group in groups
+        (GROUP_NAMES[group], f"{_MEMBERS[group][0].upper()}{_MEMBERS[group][1:]}.") for group in groups
     ]
 
 

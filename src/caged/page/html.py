@@ -58,7 +58,7 @@ class Table:
 
     @property
     def is_wide(self) -> bool:
-        """Too wide for a phone, where it scrolls sideways."""
+        """Probably too wide for a phone, where it then scrolls sideways."""
         return len(self.columns) > _FIT_A_PHONE
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from caged.data.ids import Array
+from caged.page import svg
 from caged.page.charts import Series, line_chart
+from caged.page.figure_file import standalone
 
 BINS = 25
 SHOWN = 0.99  # of the values; a few large ones would squeeze the rest into one bin
@@ -59,7 +61,8 @@ def densities(named: Sequence[tuple[str, int, Array]], *, rescaled: bool = False
 def iip_svg(iip: IIP, title: str) -> str:
     """The figure as a file of its own."""
     series = [
-        Series(f"{one.name} ({one.updates} updates)" if one.updates else one.name, one.values) for one in iip.densities
+        Series(_named(one), one.values, look=look)
+        for one, look in zip(iip.densities, _looks(iip.densities), strict=True)
     ]
     scale = ", each rescaled to the mean before" if iip.rescaled else ""
     drawing = line_chart(
@@ -69,6 +72,16 @@ def iip_svg(iip: IIP, title: str) -> str:
         description=f"Density of inverse item popularity over the training interactions{scale}.",
         x_label=f"inverse item popularity, weight x sqrt(user degree){scale}",
         y_label="density of training interactions",
+        x_ticks=svg.round_steps(0, iip.centres[-1], 5),
+        markers=False,
     )
-    # Inline drawings need neither; a file needs the first to be an image and the second not to be black on black.
-    return drawing.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff" ', 1) + "\n"
+    return standalone(drawing, title)
+
+
+def _named(one: Density) -> str:
+    return f"{one.name} ({one.updates} update{'' if one.updates == 1 else 's'})" if one.updates else one.name
+
+
+def _looks(densities: Sequence[Density]) -> list[int]:
+    """What training starts from is the reference."""
+    return [svg.REFERENCE, *range(len(densities) - 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 Format = Callable[[float], str]
 
@@ -77,6 +77,21 @@ def signed_percent(value: float) -> str:
     ('+12.3%', '-50%', '0%', '-')
     """
     return f"+{percent(value)}" if value > 0 else percent(value)
+
+
+def alike(texts: Sequence[str]) -> list[str]:
+    """Percentages that stand together with the same digits: one decimal where any of them has one.
+
+    >>> alike(["41%", "40.7%"]), alike(["41%", "40%"]), alike(["41%", "0.012%"])
+    (['41.0%', '40.7%'], ['41%', '40%'], ['41%', '0.012%'])
+    """
+    decimals = [len(text.rstrip("%").partition(".")[2]) for text in texts]
+    percents = all(text.endswith("%") for text in texts if text != UNDEFINED)
+    if not percents or max(decimals, default=0) != 1:  # more decimals are few significant digits already
+        return list(texts)
+    return [
+        text if places or text == UNDEFINED else f"{text[:-1]}.0%" for text, places in zip(texts, decimals, strict=True)
+    ]
 
 
 def percent_change(percentage: float) -> str:

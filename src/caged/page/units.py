@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from caged.evaluation.metrics import MetricKey
-from caged.page.numbers import UNDEFINED, Format, decimal, number, percent, signed, signed_percent
+from caged.page.numbers import UNDEFINED, Format, alike, decimal, number, percent, signed, signed_percent
 
 _PERCENT_DIGITS = 2
 
@@ -21,15 +21,7 @@ def together(key: MetricKey, *values: float) -> list[str]:
     >>> together(MetricKey("recall", 20), 0.2, 0.195, 0.205), together(MetricKey("popularity_lift", 20), 1.42, 1.391)
     (['20.0%', '19.5%', '20.5%'], ['+142.0%', '+139.1%'])
     """
-    texts = [in_words(key)(value) for value in values]
-    percents = all(text.endswith("%") for text in texts)
-    if not percents or max(map(_decimals, texts)) != 1:  # beyond one decimal they are few significant digits already
-        return texts
-    return [text if _decimals(text) else f"{text[:-1]}.0%" for text in texts]
-
-
-def _decimals(text: str) -> int:
-    return len(text.rstrip("%").partition(".")[2])
+    return alike([in_words(key)(value) for value in values])
 
 
 def in_table(key: MetricKey) -> Format:

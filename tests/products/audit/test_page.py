@@ -218,7 +218,7 @@ def test_the_command_stands_at_the_bottom_and_the_treatment_above() -> None:
 
 def test_several_tests_stand_side_by_side() -> None:
     page = audit_html(with_further_tests())
-    for words in ("test (ordinary traffic):", "truth (true taste):", "shuffled (shown at random):"):
+    for words in ("<li>test: Accuracy was", "<li>truth: Accuracy was", "<li>shuffled: Accuracy was"):
         assert words in page
 
 

@@ -94,7 +94,7 @@ def test_an_entry_of_the_glossary_is_true_for_its_metric_and_its_groups() -> Non
     assert of_groups <= entries.keys()
     for name, words in entries.items():
         if name not in of_groups:  # what holds for all forms says nothing about one group
-            assert "Only " not in words, name
+            assert " only: " not in words, name
     assert "exposure_rate@20 (popular items, niche items)" in entries
     assert "exposure_rate@20" not in entries
 

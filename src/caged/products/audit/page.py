@@ -16,7 +16,7 @@ from caged.runs.versions import versions
 
 
 def audit_html(audit: AuditResult, *, further: Sequence[Section] = (), links: Sequence[tuple[str, str]] = ()) -> str:
-    """One self-contained page; `further` sections come last, `links` lead to pages beside it (words, file name)."""
+    """One self-contained page; `further` sections come before all numbers, `links` lead to pages beside it."""
     return render(audit_page(audit, further=further, links=links))
 
 
@@ -28,7 +28,7 @@ def audit_page(audit: AuditResult, *, further: Sequence[Section] = (), links: Se
         headline=severity(audit),
         findings=verdict(audit),
         notice=evidence_text(audit),
-        sections=[*sections, *further],
+        sections=[*sections[:-1], *further, sections[-1]],
         command=audit.command or "a call of caged.audit in Python",
         glossary=glossary([key for key in shown_keys(audit) if key.k == main_k(audit)]),
         facts=_facts(audit),
@@ -47,5 +47,5 @@ def _subtitle(audit: AuditResult) -> str:
 
 
 def _facts(audit: AuditResult) -> list[tuple[str, str]]:
-    facts = [("test", SHORT[audit.evidence if has_test(audit) else "none"]), *versions().items()]
+    facts = [("accuracy on", SHORT[audit.evidence if has_test(audit) else "none"]), *versions().items()]
     return facts + [(name, fingerprint[:16]) for name, fingerprint in audit.fingerprints.items()]

@@ -17,7 +17,7 @@ from caged.page.numbers import UNDEFINED, percent
 from caged.page.units import in_table, share, together
 from caged.products.audit import charts as figures
 from caged.products.audit.charts import has_test, interval_text, main_k, name_of
-from caged.products.audit.evidence import SHORT, TEXTS
+from caged.products.audit.evidence import TEXTS
 from caged.products.audit.ranges import range_of
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
 
@@ -88,14 +88,12 @@ def _most_shown(audit: AuditResult) -> Section | None:
         ColumnHead("had it", "Share of the users who have this item in the training part.")
         if users
         else ColumnHead("training users", "Users who have this item in the training part."),
-        ColumnHead("group", "Popular or niche.", numeric=False),
     ]
     cells = [
         [
-            name_of(audit, row),
+            name_of(audit, row) + ("" if exposure.popular[row] else " (niche)"),
             share(shown[row] / listed),
             share(exposure.degrees[row] / users) if users else f"{int(exposure.degrees[row]):,}",
-            "popular" if exposure.popular[row] else "niche",
         ]
         for row in rows
     ]
@@ -126,7 +124,7 @@ def _several_tests(audit: AuditResult) -> Section | None:
     if not audit.further:
         return None
     tests = {_MAIN_TEST: audit, **audit.further}
-    words = [f"{name} ({SHORT[test.evidence]}): {TEXTS[test.evidence]}" for name, test in tests.items()]
+    words = [f"{name}: {TEXTS[test.evidence]}" for name, test in tests.items()]
     return Section(
         "The same lists against several tests",
         ["A number depends on where its test comes from."],
