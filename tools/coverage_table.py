@@ -15,8 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from caged.data.ids import Array
+from caged.data.families import Family
+from caged.data.ids import Array, IdMap
+from caged.data.interactions import Interactions
 from caged.data.popularity import BUCKETS, ITEM_GROUPS
+from caged.evaluation.groups import Groups
 from caged.evaluation.intervals import intervals
 from caged.evaluation.measure import Report, columns_of
 from caged.evaluation.metrics import MetricKey, with_sums
@@ -39,13 +42,17 @@ KEYS = (
     "pop_rsp@20",
     "pooled_recall@20/niche",
     "pop_reo@20",
+    "rsp@20/genre",
+    "reo@20/genre",
 )
+GENRES = ("a", "b", "c", "d", "e")
 HEADER = ("interval of", *(f"{size:,} users" for size in SIZES))
 
 
 @dataclass(frozen=True)
 class Market:
-    """Users with a share of niche places of their own; popular and niche items are found alike up to `advantage`."""
+    """Users with a share of niche places of their own; popular and niche items, and genres, are found and shown alike
+    up to `advantage`."""
 
     niche_places: float = 0.4
     advantage: float = 1.02  # nearly parity: where an absolute value is hardest
@@ -75,6 +82,7 @@ class Market:
             **{f"relevant/{name}": relevant[:, n] for n, name in named.items()},
             **{f"listed_unseen@20/{name}": listed[:, n] for n, name in named.items()},
             **{f"eligible/{name}": eligible[:, n] for n, name in named.items()},
+            **self._by_genre(rng.spawn(1)[0], users, found),
         }
         return Report(
             users=np.arange(users),
@@ -85,7 +93,26 @@ class Market:
             counts={},
             user_group=(rng.random(users) >= 0.2).astype(np.int8),
             bucket_mass=np.array([300, 180, 110, 90, 80, 70, 60, 50, 40, 20]),
+            groups=_genres(),
         )
+
+    def _by_genre(self, rng: np.random.Generator, users: int, found: Array) -> dict[str, Array]:
+        """Items of several genres, each hardly less served than the one before."""
+        sums: dict[str, Array] = {}
+        for place, genre in enumerate(GENRES):
+            served = self.advantage**-place
+            relevant, eligible = rng.integers(0, 4, users), rng.integers(80, 120, users)
+            sums[f"relevant/genre={genre}"], sums[f"eligible/genre={genre}"] = relevant, eligible
+            sums[f"hits@20/genre={genre}"] = rng.binomial(relevant, found * served)
+            sums[f"listed_unseen@20/genre={genre}"] = rng.binomial(eligible, rng.beta(2, 48, users) * served)
+        return sums
+
+
+def _genres() -> Groups:
+    """Only their names matter here."""
+    nothing = np.zeros(0, dtype=np.int64)
+    train = Interactions.build(nothing, nothing, user_ids=IdMap.range(0), item_ids=IdMap.range(0))
+    return Groups(train, item_families={"genre": Family("genre", GENRES, np.zeros((1, 0), dtype=np.int8))})
 
 
 def _by_tenth(rng: np.random.Generator, listed: Array) -> Array:

@@ -29,11 +29,12 @@ from caged.evaluation.metrics import (
     with_sums,
 )
 from caged.evaluation.reference import Reference
-from tests.evaluation.worlds import TOY, random_world, toy_world
+from tests.evaluation.worlds import TOY, random_groups, random_world, toy_world
 
 WORLD = toy_world()
 REPORT = measure(WORLD.lists, WORLD.reference, ks=(3, 5))
 RANDOM = random_world(np.random.default_rng(1), user_count=60)
+CHOSEN = random_groups(np.random.default_rng(1), RANDOM)
 TOLERANCE = TOY["tolerance"]
 
 
@@ -128,7 +129,7 @@ def broken(name: str, **changes) -> Metric:
 
 def all_numbers() -> dict[str, float]:
     """Every value and interval of a report."""
-    report = measure(RANDOM.lists, RANDOM.reference, ks=(4,))
+    report = measure(RANDOM.lists, RANDOM.grouped(CHOSEN), ks=(4,))
     bounds = {
         f"{key} {side}": getattr(found, side) for key, found in intervals(report).items() for side in ("low", "high")
     }
@@ -172,10 +173,10 @@ def test_a_wrong_value_of_users_is_seen_in_the_report(name, monkeypatch):
 @pytest.mark.parametrize(
     ("part", "resting_on_it"),
     [
-        (HITS, {"pooled_recall", "pop_reo"}),
-        (RELEVANT, {"pooled_recall", "pop_reo"}),
-        (LISTED_UNSEEN, {"exposure_rate", "pop_rsp"}),
-        (ELIGIBLE, {"exposure_rate", "pop_rsp"}),
+        (HITS, {"pooled_recall", "pop_reo", "reo"}),
+        (RELEVANT, {"pooled_recall", "pop_reo", "reo"}),
+        (LISTED_UNSEEN, {"exposure_rate", "pop_rsp", "rsp"}),
+        (ELIGIBLE, {"exposure_rate", "pop_rsp", "rsp"}),
         (PROFILE_POPULARITY, {"delta_gap"}),
         (BUCKET_EXPOSURE, {"exposure_kl"}),
     ],
@@ -191,7 +192,7 @@ def test_a_wrong_sum_is_seen_in_the_report(part, resting_on_it, monkeypatch):
 def test_gradients_are_those_of_the_values(seed):
     """Central differences of every key, relative to the size of each sum."""
     world = random_world(np.random.default_rng(seed))
-    report = measure(world.lists, world.reference, (10,))
+    report = measure(world.lists, world.grouped(random_groups(np.random.default_rng(seed), world)), (10,))
     for key, formula in with_sums(report.keys).items():
         if math.isnan(report.metrics[key]):
             continue
@@ -222,6 +223,14 @@ def test_a_row_that_needs_a_test_has_no_value_without_one_and_the_others_have():
         ("recall@0", "needs a cut-off"),
         ("recall@20/", "needs a cut-off"),
         ("gini@20/popular", "does not exist; gini has the forms gini@20$"),
+        ("gini@20/genre=Drama", "does not exist; gini has the forms gini@20$"),
+        ("upd@20/genre=Drama", "upd@20/user:FAMILY=GROUP$"),
+        ("recall@20/genre", "forms .*recall@20/FAMILY=GROUP, recall@20/user:FAMILY=GROUP$"),
+        ("recall@20/=Drama", "does not exist"),
+        ("recall@20/genre=", "does not exist"),
+        ("rsp@20", "rsp has the forms rsp@20/FAMILY$"),
+        ("reo@20/user:age", "reo has the forms reo@20/FAMILY$"),
+        ("recall@20/genre=Drama", "no group 'genre=Drama'"),
         ("exposure_rate@20", "forms exposure_rate@20/popular, exposure_rate@20/niche"),
         ("ndcg_hits100@101", "at most 100"),
     ],
@@ -232,7 +241,7 @@ def test_wrong_keys_are_explained(key, sentence):
 
 
 def test_keys_survive_a_round_trip():
-    for key in metric_keys((1, 20)):
+    for key in metric_keys((1, 20), CHOSEN.names):
         for again in (MetricKey.parse(str(key)), copy.deepcopy(key), pickle.loads(pickle.dumps(key))):
             assert (again.name, again.k, again.group) == (key.name, key.k, key.group)
             assert again == key == str(key)

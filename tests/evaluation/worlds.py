@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
-from caged.data.ids import IdMap
+from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
+from caged.evaluation.groups import Grouping, grouping
 from caged.evaluation.lists import Lists
 from caged.evaluation.reference import Reference
 from tests.evaluation.slow_reference import PAIRS, Slow
@@ -34,6 +36,11 @@ class World:
     @property
     def reference(self) -> Reference:
         return Reference(self.part(self.train), self.part(self.valid), self.part(self.relevant))
+
+    def grouped(self, chosen: Grouping) -> Reference:
+        """The same with groups that somebody chose."""
+        train = self.part(self.train)
+        return Reference(train, self.part(self.valid), self.part(self.relevant), chosen.of(train))
 
     @property
     def lists(self) -> Lists:
@@ -62,6 +69,32 @@ def toy_world() -> World:
 
     lists = {int(u): items for u, items in toy["lists"].items()}
     return World(len(toy["users"]), toy["n_items"], pairs("train"), pairs("valid"), pairs("test"), lists)
+
+
+def toy_groups() -> Grouping:
+    """The families of `docs/metrics.md`: i3 has two genres, i10, i11 and u1 are in no group."""
+    genres = [["Action"]] * 3 + [["Action", "Comedy"]] + [["Comedy"]] * 3 + [["Drama"]] * 3
+    return grouping(
+        item_groups=pa.table({"item_id": range(10), "genre": genres}),
+        user_groups=pa.table({"user_id": [0, 2, 3, 4, 5], "age": ["young", "young", "old", "old", "old"]}),
+    )
+
+
+def masks_as_groups(names: tuple[str, str], first: Array, name: str = "kind") -> pa.Table:
+    """A table that sorts every item into one of two groups."""
+    return pa.table({"item_id": np.arange(len(first)), name: np.where(first, *names)})
+
+
+def random_groups(rng: np.random.Generator, world: World) -> Grouping:
+    """A family of items in up to two of four groups, and one of users in one of three; some are in none."""
+    several = [
+        rng.choice(list("abcd"), size=rng.integers(0, 3), replace=False).tolist() for _ in range(world.item_count)
+    ]
+    of_users = [rng.choice(["x", "y", "z", None]) for _ in range(world.user_count)]
+    return grouping(
+        item_groups=pa.table({"item_id": range(world.item_count), "shelf": several}),
+        user_groups=pa.table({"user_id": range(world.user_count), "club": of_users}),
+    )
 
 
 def random_world(rng: np.random.Generator, user_count: int = 25, item_count: int = 40) -> World:

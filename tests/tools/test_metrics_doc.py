@@ -15,7 +15,7 @@ from caged.evaluation.measure import measure
 from caged.evaluation.metrics import METRICS, metric_keys
 from caged.evaluation.significance import holm, paired_interval, paired_test, welch_test
 from caged.page.definitions import BETTER
-from tests.evaluation.worlds import TOY, toy_world
+from tests.evaluation.worlds import TOY, toy_groups, toy_world
 from tools.metrics_doc import main, updated
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -64,7 +64,7 @@ def test_the_command_rewrites_the_table_and_nothing_else(tmp_path):
 
 
 def test_every_key_is_there_once():
-    assert sorted(key for key, _, _ in documented()) == sorted(metric_keys((K,)))
+    assert sorted(key for key, _, _ in documented()) == sorted(metric_keys((K,), toy_groups().names))
 
 
 def test_every_metric_of_the_program_is_named():
@@ -74,7 +74,7 @@ def test_every_metric_of_the_program_is_named():
 
 def test_the_toy_values_are_what_the_program_computes():
     world = toy_world()
-    computed = measure(world.lists, world.reference, ks=(K,)).metrics
+    computed = measure(world.lists, world.grouped(toy_groups()), ks=(K,)).metrics
     for key, value, _ in documented():
         assert computed[key] == pytest.approx(value, abs=HALF_OF_THE_LAST_DIGIT, rel=0), key
 

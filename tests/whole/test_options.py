@@ -98,6 +98,7 @@ OPTIONS = {
     "train.sampler": ("user_uniform", "model"),
     "eval.k": ("5", "metrics"),
     "eval.list_length": ("7", "lists"),
+    "eval.popular_share": ("0.4", "metrics"),
 }
 
 

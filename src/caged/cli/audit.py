@@ -9,10 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
 from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.config import build
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
+from caged.evaluation.groups import grouping
 from caged.files import check_file, refuse_filled_folder, write_text
 from caged.page.html import require_templates, templates_are_there
 from caged.products.audit import (
@@ -26,6 +28,7 @@ from caged.products.audit import (
     Verdict,
     audit_lists,
     check_gates,
+    group_tables,
     judge,
     parse_gate,
     refuse_problems,
@@ -89,6 +92,10 @@ def audit(
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
+    popular_share: PopularShare = None,
+    item_groups: ItemGroups = None,
+    user_groups: UserGroups = None,
+    group_separator: GroupSeparator = None,
     list_user_column: Annotated[
         str | None, typer.Option(help="Name of the user column of the lists [default: as in the logs].")
     ] = None,
@@ -118,18 +125,21 @@ def audit(
       caged audit recs.csv --train log.csv --fail-if 'tail_share@20<0.2' --fail-if 'coverage@20<0.1'
 
       caged audit new.csv --train train.csv --test test.csv --against audits/old --fail-if 'recall@20 drops 1%'
+
+      caged audit recs.csv --train log.csv --item-groups movies.csv:genre --fail-if 'coverage@20/genre=Drama<0.1'
     """
     ks = build(EvalConfig, {"k": k}, "eval").k
     gates = [parse_gate(text) for text in fail_if or ()]
     base = None if against is None else Base.read(against)
-    check_gates(gates, ks, base)
-    further = _further_tests(also_test or ())
-    _check_places(out, html)
     columns = (
         Columns()
         .reading_ids(ids)
         .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
+    chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
+    check_gates(gates, ks, base, chosen.names)
+    further = _further_tests(also_test or ())
+    _check_places(out, html)
     result = audit_lists(
         recs,
         train=train,
@@ -146,6 +156,7 @@ def audit(
         columns=columns,
         list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
         min_rating=min_rating,
+        chosen=chosen,
     )
     if gates or base is not None:
         refuse_problems(result)
@@ -203,6 +214,8 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) 
     else:
         print_sentences(Audit(result).verdict)
         print_table(HEADERS, summary_rows(result), title=summary_title(result), spare=("users",))
+        for table in group_tables(result):
+            print_table(table.headers, table.rows, title=table.title)
         for other, test in result.further.items():
             rows = summary_rows(test, only_accuracy=True)  # the lists are the same
             print_table(

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
-from caged.cli.metrics_table import print_metrics
+from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
+from caged.cli.metrics_table import print_chosen, print_metrics
 from caged.cli.output import AsJson, Verbose, command_line, print_json, say
 from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
+from caged.evaluation.groups import grouping
 from caged.files import check_file, write_text
 from caged.page.html import require_templates
 from caged.products.audit import audit_html, audit_run, run_sections
@@ -29,6 +31,10 @@ def evaluate(
         str, typer.Option(help="test, valid, or a further test of the dataset (yelp2018-ood: test_ood).")
     ] = "test",
     html: Annotated[Path | None, typer.Option(help="Write the page of this evaluation to this file.")] = None,
+    popular_share: PopularShare = None,
+    item_groups: ItemGroups = None,
+    user_groups: UserGroups = None,
+    group_separator: GroupSeparator = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -42,6 +48,8 @@ def evaluate(
       caged evaluate runs/first -k 5,10,20
 
       caged evaluate runs/first --part valid --html valid.html
+
+      caged evaluate runs/first --popular-share 0.1 --item-groups movies.csv:genre --html genres.html
     """
     if html is not None:
         require_templates()
@@ -64,17 +72,27 @@ def evaluate(
         say(f"warning: {warning}")
     for note in data.facts["notes"]:
         say(f"note: {note}")
-    if k is not None:
-        spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), "k": k}, "eval"))
+    given = {"k": k, "popular_share": popular_share}
+    changed = {name: value for name, value in given.items() if value is not None}
+    spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), **changed}, "eval"))
+    chosen = grouping(
+        spec.eval.popular_share,
+        item_groups,
+        user_groups,
+        separator=group_separator,
+        columns=spec.data.columns(),
+    )
     where = resolve_device(device)
     model = load_artefact(run, where).scorer()
-    evaluation = evaluate_part(model, data.split, named[part], spec, where)
+    evaluation = evaluate_part(model, data.split, named[part], spec, where, chosen)
     report = evaluation.report
+    for note in evaluation.reference.groups.notes:
+        say(f"note: {note}")
 
     if html is not None:
         # What stands beside the test on the page: the further tests that come with the dataset.
         others = data.extra_tests if part == "test" else {}
-        further = {name: evaluate_part(model, data.split, other, spec, where) for name, other in others.items()}
+        further = {name: evaluate_part(model, data.split, other, spec, where, chosen) for name, other in others.items()}
         command = command_line()
         audited = audit_run(folder, data, evaluation, part=part, further=further, command=command)
         write_text(html, audit_html(audited, further=run_sections(folder)))
@@ -84,5 +102,6 @@ def evaluate(
         )
     else:
         print_metrics(report.metrics, spec.eval.k, f"{spec.method}, protocol {spec.protocol}, {part} part")
+        print_chosen(report.metrics, spec.eval.k, chosen.names)
     if html is not None:
         say(f"page: {html}")

@@ -16,13 +16,13 @@ LITTLE = 0.5  # of a part's users or items: where fewer are in train, somebody s
 def check_kinds(train: Interactions, others: Mapping[str, Interactions], item_table: IdMap | None = None) -> None:
     """Integers here and text there are an error: better said than counted as unknown."""
     for name, part in others.items():
-        _check_kind(name, "user_id", part.user_ids, train.user_ids)
-        _check_kind(name, "item_id", part.item_ids, train.item_ids)
+        check_kind(name, "user_id", part.user_ids, train.user_ids)
+        check_kind(name, "item_id", part.item_ids, train.item_ids)
     if item_table is not None:
-        _check_kind("the item table", "item_id", item_table, train.item_ids)
+        check_kind("the item table", "item_id", item_table, train.item_ids)
 
 
-def _check_kind(name: str, column: str, ids: IdMap, train: IdMap) -> None:
+def check_kind(name: str, column: str, ids: IdMap, train: IdMap) -> None:
     if len(ids) and len(train) and ids.are_integers != train.are_integers:
         kinds = ("text", "integers") if train.are_integers else ("integers", "text")
         raise DataError(

@@ -6,10 +6,13 @@ All cuts are decided in integers, so that a group never depends on rounding; tie
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from caged.arguments import described, finite_number
 from caged.data.ids import Array
 from caged.errors import ConfigError, DataError, unknown
 
@@ -20,7 +23,20 @@ BUCKETS = 10
 
 _HEAD, _MIDDLE, _TAIL = range(len(SECTIONS))
 _NICHE_TASTE, _DIVERSE, _BLOCKBUSTER = range(len(USER_GROUPS))
-_ONE_IN = 5  # popular, head, tail and the outer user groups are each about one fifth
+_ONE_IN = 5  # head, tail and the outer user groups are each about one fifth
+POPULAR_SHARE = Fraction(1, 5)  # of the items with an interaction; unless somebody chooses another
+
+
+def popular_share(value: Any, name: str = "popular_share") -> Fraction:
+    """The fraction that somebody wrote as a number: 0.1 is one tenth, not the binary number nearest to it.
+
+    >>> popular_share(0.1)
+    Fraction(1, 10)
+    """
+    given = value if isinstance(value, Fraction) else Fraction(repr(finite_number(name, value)))
+    if not 0 < given < 1:
+        raise ConfigError(f"{name} is {described(value)}; it must lie between 0 and 1, such as 0.2 for a fifth")
+    return given
 
 
 def popularity_order(degrees: Array) -> Array:
@@ -38,9 +54,10 @@ def popularity_order(degrees: Array) -> Array:
 class ItemGroups:
     """What the training degrees say about every item of the catalogue.
 
-    `popular`: the first floor(n/5) of the n items with an interaction, in popularity order; all others, also those
-    without interactions, are niche. `section` indexes `SECTIONS`: head (tail) is the smallest prefix (suffix) of that
-    order that holds at least a fifth of the interactions. `bucket` is the decile of that order, 0 the most popular.
+    `popular`: the first floor(n/5) of the n items with an interaction, in popularity order, or another share of them;
+    all others, also those without interactions, are niche. `section` indexes `SECTIONS`: head (tail) is the smallest
+    prefix (suffix) of that order that holds at least a fifth of the interactions. `bucket` is the decile of that order,
+    0 the most popular.
     Items without interactions are niche, tail and in bucket 9.
 
     >>> groups = ItemGroups.from_degrees(np.array([5, 3, 3, 2, 2, 1, 1, 1, 1, 1, 0, 0]))
@@ -56,13 +73,13 @@ class ItemGroups:
     bucket: Array  # int8 (N,)
 
     @classmethod
-    def from_degrees(cls, degrees: Array) -> ItemGroups:
+    def from_degrees(cls, degrees: Array, share: Fraction = POPULAR_SHARE) -> ItemGroups:
         degrees = np.asarray(degrees, dtype=np.int64)
         if len(degrees) and degrees.min() < 0:
             raise DataError(f"item degrees must be counts of at least 0; the smallest is {degrees.min()}")
         order = popularity_order(degrees)
         popular = np.zeros(len(degrees), dtype=bool)
-        popular[order[: len(order) // _ONE_IN]] = True
+        popular[order[: len(order) * share.numerator // share.denominator]] = True
         bucket = np.full(len(degrees), BUCKETS - 1, dtype=np.int8)
         if len(order):
             bucket[order] = BUCKETS * np.arange(len(order)) // len(order)

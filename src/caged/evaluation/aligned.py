@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from caged.data.families import Family
 from caged.data.ids import Array
-from caged.data.popularity import BUCKETS, ItemGroups
+from caged.data.popularity import BUCKETS, ITEM_GROUPS, ItemGroups
 from caged.data.seen import find
 from caged.evaluation import bias, exposure
 from caged.evaluation.lists import PADDING
@@ -16,6 +19,21 @@ from caged.evaluation.reference import Reference
 
 FEW_PER_USER = 8  # pairs, on average; up to here comparing beats searching
 _NEVER = np.iinfo(np.int64).max - 1  # the position of a relevant item that is not in the list
+
+
+class _OnDemand(dict[str | None, Array]):
+    """Of all items and of popular and niche ones as usual; of a chosen group made when it is asked for, and not kept:
+    there may be many."""
+
+    def __init__(
+        self, usual: dict[str | None, Array], lists: Aligned, of_chosen: Callable[[Aligned, str], Array]
+    ) -> None:
+        super().__init__(usual)
+        self._lists = weakref.proxy(lists)  # they keep this: a cycle would keep the tables of many blocks alive
+        self._of_chosen = of_chosen
+
+    def __missing__(self, group: str) -> Array:
+        return self._of_chosen(self._lists, group)
 
 
 @dataclass(eq=False)
@@ -26,6 +44,7 @@ class Aligned:
     users: Array  # rows, ascending
     items: Array  # (n, width), -1 throughout for a user without a list
     _popularity: dict[int, Array] = field(default_factory=dict)  # by cut-off; several metrics need it
+    _counted: dict[tuple[str, str, int], Array] = field(default_factory=dict)  # by what, family and cut-off
 
     @property
     def groups(self) -> ItemGroups:
@@ -48,7 +67,7 @@ class Aligned:
     def hits(self) -> dict[str | None, Array]:
         hit = self.found >= 0
         popular = hit & self.popular
-        return {None: hit, "popular": popular, "niche": hit & ~popular}
+        return _OnDemand({None: hit, "popular": popular, "niche": hit & ~popular}, self, Aligned._hits_of_chosen)
 
     @cached_property
     def popular(self) -> Array:
@@ -57,7 +76,8 @@ class Aligned:
 
     @cached_property
     def relevant(self) -> dict[str | None, Array]:
-        return {group: counts[self.users] for group, counts in self.reference.relevant_counts.items()}
+        usual = {group: counts[self.users] for group, counts in self.reference.relevant_counts.items()}
+        return _OnDemand(usual, self, lambda lists, group: lists._count_of_chosen("relevant", group))
 
     @cached_property
     def profile_popularity(self) -> Array:
@@ -138,12 +158,19 @@ class Aligned:
 
     def listed_unseen(self, k: int, group: str) -> Array:
         """Listed items of an item group that are new to the user."""
+        if group not in ITEM_GROUPS:
+            return self._count_of_chosen("listed", group, k)
         counted = self.unseen & (self.popular if group == "popular" else ~self.popular)
         return np.asarray(np.count_nonzero(counted[:, :k], axis=1))
 
     def eligible(self, group: str) -> Array:
         """Items of an item group that could be listed: those that are new to the user, for users with a list."""
-        return np.asarray(self.reference.eligible_counts[group][self.users] * self.has_list)
+        if group in ITEM_GROUPS:
+            unseen = self.reference.eligible_counts[group][self.users]
+        else:
+            family, place = self.reference.groups.item_family(group)
+            unseen = family.sizes[place] - self._count_of_chosen("seen", group)
+        return np.asarray(unseen * self.has_list)
 
     def unexpected_hits(self, k: int) -> Array:
         """Hits in the first k that are not among the k most popular items which are new to the user."""
@@ -175,3 +202,59 @@ class Aligned:
 
     def unit_exposure(self, k: int) -> Array:
         return exposure.unit_exposure(self.items, self.reference.item_count, k)
+
+    # ---------------------------------------------------------------- by chosen groups of items
+
+    @cached_property
+    def _hit_places(self) -> tuple[Array, Array]:
+        rows, columns = np.nonzero(self.found >= 0)
+        return rows, columns
+
+    def _hits_of_chosen(self, group: str) -> Array:
+        """Hits are few, so the groups of their items alone are looked up."""
+        family, place = self.reference.groups.item_family(group)
+        rows, columns = self._hit_places
+        inside = (family.labels[:, self.items[rows, columns]] == place).any(axis=0)
+        hits = np.zeros(self.items.shape, dtype=bool)
+        hits[rows[inside], columns[inside]] = True
+        return hits
+
+    def _count_of_chosen(self, what: str, group: str, k: int = 0) -> Array:
+        """Pairs of each user with an item of the group: relevant, seen, or listed in the first k places and new.
+
+        All groups of a family are counted in one pass over the pairs of these users; a table for all users and groups
+        would not fit where there are millions of users.
+        """
+        family, place = self.reference.groups.item_family(group)
+        cell = what, family.name, k
+        if cell not in self._counted:
+            owners, items = self._unseen_places(k) if what == "listed" else self._pairs(what)
+            self._counted[cell] = group_counts(family, owners, items, len(self.users))
+        return np.asarray(self._counted[cell][:, place])
+
+    def _unseen_places(self, k: int) -> tuple[Array, Array]:
+        rows, columns = np.nonzero(self.unseen[:, :k])
+        return rows, self.items[rows, columns]
+
+    def _pairs(self, what: str) -> tuple[Array, Array]:
+        """(row of the user, item) of the relevant or seen pairs of these users."""
+        keys = self.reference.relevant_keys if what == "relevant" else self.reference.seen.keys
+        users, items = np.divmod(keys[self._range_in(keys)], np.int64(max(self.reference.item_count, 1)))
+        owner = find(self.users, users)
+        kept = owner >= 0
+        return owner[kept], items[kept]
+
+
+def group_counts(family: Family, owners: Array, items: Array, owner_count: int) -> Array:
+    """How many of each owner's items are in each group: (owners, groups).
+
+    >>> genre = Family("genre", ("Comedy", "Drama"), np.array([[0, 1, 0, -1], [-1, -1, 1, -1]], dtype=np.int8))
+    >>> group_counts(genre, np.array([0, 0, 0, 1]), np.array([0, 2, 3, 1]), 2).tolist()
+    [[2, 1], [0, 1]]
+    """
+    groups = len(family.groups)
+    counts = np.zeros((owner_count, groups), dtype=np.int64)
+    for labels in family.labels:
+        # Label -1, no group, is counted in a column of its own, which is then left out.
+        counts += bias.label_counts(owners, labels[items].astype(np.int64) + 1, owner_count, groups + 1)[:, 1:]
+    return counts

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from caged.data.ids import IdMap
+from caged.data.popularity import POPULAR_SHARE
+from caged.evaluation.group_names import GroupName
 from caged.evaluation.measure import Missing
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.reference import Reference
@@ -33,6 +36,8 @@ class Basis:
     groups: str  # which items are popular
     missing: Missing
     left_out: int  # users with relevant items that `missing="skip"` left out
+    popular_share: str = str(POPULAR_SHARE)  # a fraction
+    families: Mapping[str, str] = field(default_factory=dict)  # who is in which chosen group, by family
 
     @classmethod
     def of(
@@ -52,6 +57,8 @@ class Basis:
             groups=_checksum(own.values.filter(pa.array(reference.item_groups.popular))),
             missing=missing,
             left_out=counts["users_relevant_without_list"] if missing == "skip" else 0,
+            popular_share=str(reference.groups.popular_share),
+            families=dict(reference.groups.checksums),
         )
 
     @classmethod
@@ -60,7 +67,13 @@ class Basis:
         return cls(**stored) if isinstance(stored, dict) else None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Without what nobody chose."""
+        usual = {"popular_share": str(POPULAR_SHARE), "families": {}}
+        return {name: value for name, value in asdict(self).items() if usual.get(name) != value}
+
+    @property
+    def share(self) -> Fraction:
+        return Fraction(self.popular_share)
 
     def unlike(self, other: Basis) -> list[Unlike]:
         found = []
@@ -81,14 +94,28 @@ class Basis:
                 )
             )
         if self.groups != other.groups:
+            shares = f" (the most popular {float(self.share):.4g} of them, and {float(other.share):.4g})"
             found.append(
                 Unlike(
-                    "the groups of popular and niche items differ",
-                    "use the same groups for both",
-                    lambda key: key.metric.of_groups or key.group is not None,
+                    f"the groups of popular and niche items differ{shares if self.share != other.share else ''}",
+                    "use the same train part and the same --popular-share for both",
+                    lambda key: key.metric.of_groups or (key.group is not None and key.chosen is None),
                 )
             )
+        found += [
+            _unlike_family(name) for name, sum_ in self.families.items() if other.families.get(name, sum_) != sum_
+        ]
         return found
+
+
+def _unlike_family(name: str) -> Unlike:
+    family = GroupName.parse(name)
+    kind = "user" if family.of_users else "item"
+    return Unlike(
+        f"the {kind}s are sorted otherwise into the groups of {family.family}",
+        f"use the same --{kind}-groups for {family.family} in both",
+        lambda key: key.chosen is not None and key.chosen._replace(group=None) == family,
+    )
 
 
 def _checksum(ids: pa.Array) -> str:

@@ -67,6 +67,28 @@ def corrected_interval(replicated: Array, value: float, levels: tuple[float, flo
     return Interval(min(low, value - bias - reach), max(high, value - bias + reach), "bootstrap")
 
 
+def length_interval(drawn: Array, vector: Array, levels: tuple[float, float] = LEVELS) -> Interval | None:
+    """For the length of a vector, such as a spread: near zero noise in any direction makes it longer.
+
+    Each draw says how long the true vector is if its noise is what was observed: the draw's noise along the vector is
+    added, and what lies across it is taken off the square. Too many undefined draws: None.
+
+    >>> draws = np.array([[0.8, 0.1], [1.0, -0.1], [1.2, 0.0]])
+    >>> length_interval(draws, np.array([1.0, 0.0]), (0.0, 1.0))[:2]
+    (0.794987437106..., 1.2)
+    """
+    undefined = np.isnan(drawn).any(axis=1)
+    if undefined.mean() > LARGEST_UNDEFINED_SHARE or undefined.all():
+        return None
+    length = float(np.linalg.norm(vector))
+    noise = drawn[~undefined] - vector
+    along = noise @ (vector / length)
+    across = np.square(noise).sum(axis=1) - np.square(along)
+    lengths = along + np.sqrt(np.maximum(length**2 - across, 0.0))
+    low, high = np.quantile(lengths, levels)
+    return Interval(max(float(low), 0.0), max(float(high), 0.0), "bootstrap")
+
+
 def levels_for(influence: Array, users: int) -> tuple[float, float]:
     """Which quantiles of the draws bound the interval, from what each user does to the value.
 

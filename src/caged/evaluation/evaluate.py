@@ -8,6 +8,7 @@ import torch
 
 from caged.data.interactions import Interactions
 from caged.errors import DataError
+from caged.evaluation.groups import Groups
 from caged.evaluation.lists import check_k
 from caged.evaluation.measure import Report, measure
 from caged.evaluation.metrics import MetricKey, list_width
@@ -27,15 +28,16 @@ def evaluate(
     ks: Sequence[int] = (20,),
     list_length: int = 100,
     metrics: Sequence[str] | None = None,
+    groups: Groups | None = None,
     device: torch.device | str = "cpu",
 ) -> Evaluation:
     """Rank the whole catalogue for the users with a relevant item and measure the lists.
 
     The pairs of `train` and, where given, of `valid` are masked: give `valid` when `relevant` is the test part. The
     lists have `list_length` places, or as many as the metrics need, or the whole catalogue where it is smaller.
-    `metrics` restricts the report to these keys, as in `measure`.
+    `metrics` restricts the report to these keys, as in `measure`. `groups` of `train` take the place of the usual ones.
     """
-    reference = Reference(train, valid, relevant)
+    reference = Reference(train, valid, relevant, groups)
     _check_not_empty(relevant, "evaluated")
     keys = None if metrics is None else [MetricKey.parse(text) for text in metrics]
     wanted = list(ks) if keys is None else [key.k for key in keys]

@@ -6,14 +6,14 @@ millions of users adds blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from caged.data.ids import Array
-from caged.data.popularity import ITEM_GROUPS, USER_GROUPS
+from caged.data.popularity import ITEM_GROUPS
 from caged.evaluation import pooling
 from caged.evaluation.aligned import Aligned
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class UserColumns(Protocol):
     """What a report, a block of one or a stored one has per user."""
 
-    @property
-    def user_group(self) -> Array: ...
+    def members(self, group: str) -> Array: ...  # of a group of users
+    def groups_of(self, family: str) -> Sequence[str]: ...
     def per_user_of(self, key: MetricKey) -> Array: ...
     def sum_of(self, part: Sum, k: int, group: str = "") -> Array: ...
 
@@ -41,6 +41,13 @@ class Sum:
         return self.column.format(k=k, group=group)
 
 
+class Vector(NamedTuple):
+    """A function of sums, (..., m) to (..., parts), and its gradient, (parts, m)."""
+
+    of_sums: Callable[[Array], Array]
+    gradient: Callable[[Array], Array]
+
+
 @dataclass(frozen=True)
 class OfSums:
     """A metric that follows from sums over users; it has an interval.
@@ -49,7 +56,8 @@ class OfSums:
     `value` takes the m sums, (..., m), to values and `gradient` linearises it (see `pooling`); both are told the
     training interactions per popularity bucket. Where `value` drops the sign of `signed`, intervals and `gradient` are
     those of `signed`: near zero an absolute value cannot be resampled. `biased` is a value that noise only makes
-    larger, and that is at least 0.
+    larger, and that is at least 0. `vector` has the value as its length. `of_two` stands in where there are two groups:
+    only two have a sign.
     """
 
     adds: Callable[[UserColumns, MetricKey], list[Array]]
@@ -58,6 +66,12 @@ class OfSums:
     reads_mass: bool = False  # the training interactions per bucket
     signed: Callable[[Array, Array], Array] | None = None
     biased: bool = False
+    vector: Vector | None = None
+    of_two: OfSums | None = None
+
+    def fitted(self, sums: int) -> OfSums:
+        """The formula for this many sums: two for each group, and the users."""
+        return self.of_two if self.of_two is not None and sums == 5 else self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +139,7 @@ def popularity_of_list_and_profile(users: UserColumns, key: MetricKey) -> list[A
 
 
 def shown_and_could_be(users: UserColumns, key: MetricKey) -> list[Array]:
-    """New items of the group, or of both groups, that are listed, and those that could be."""
+    """New items of the group, or of all groups, that are listed, and those that could be."""
     return [*_by_group(users, key, LISTED_UNSEEN, ELIGIBLE), users.sum_of(LISTED, key.k)]
 
 
@@ -139,7 +153,9 @@ def places_by_bucket(users: UserColumns, key: MetricKey) -> list[Array]:
 
 
 def _by_group(users: UserColumns, key: MetricKey, *parts: Sum) -> list[Array]:
-    groups = ITEM_GROUPS if key.group is None else (key.group,)
+    groups: Sequence[str] = ITEM_GROUPS if key.group is None else (key.group,)
+    if key.group is not None and key.metric.of_family:
+        groups = users.groups_of(key.group)
     return [users.sum_of(part, key.k, group) for group in groups for part in parts]
 
 
@@ -147,7 +163,7 @@ def _members(users: UserColumns, key: MetricKey, chosen: Array) -> Array:
     """Those of the chosen that are in the user group of the key, if it has one."""
     if key.user_group is None:
         return chosen
-    return np.asarray(chosen & (users.user_group == USER_GROUPS.index(key.user_group)))
+    return np.asarray(chosen & users.members(key.user_group))
 
 
 # -------------------------------------------------------------------- how sums become values
@@ -161,7 +177,11 @@ RATIO = _of_sums_alone(pooling.ratio), _of_sums_alone(pooling.ratio_gradient)
 GAP = _of_sums_alone(pooling.relative_gap), _of_sums_alone(pooling.ratio_gradient)
 DISPARITY = _of_sums_alone(pooling.disparity), _of_sums_alone(pooling.signed_disparity_gradient)
 SIGNED = _of_sums_alone(pooling.signed_disparity)
+SPREAD = _of_sums_alone(pooling.spread), _of_sums_alone(pooling.spread_gradient)
+DEVIATIONS = Vector(pooling.deviations, pooling.deviations_gradient)
 DIVERGENCE = pooling.divergence, pooling.divergence_gradient
+RATES_APART = OfSums(shown_and_could_be, *DISPARITY, signed=SIGNED)
+RECALLS_APART = OfSums(found_and_wanted, *DISPARITY, signed=SIGNED)
 
 
 def mean_of(of_lists: Callable[[Aligned, int], Array]) -> Mean:

@@ -19,11 +19,13 @@ from caged.evaluation.bootstrap import (
     SEED,
     Interval,
     corrected_interval,
+    length_interval,
     levels_for,
     normal_interval,
     percentile_interval,
     replicates,
 )
+from caged.evaluation.formulas import Vector
 from caged.evaluation.measure import Moments, Report, columns_of, moments_of
 from caged.evaluation.metrics import MetricKey, OfSums, with_sums
 
@@ -70,7 +72,7 @@ def _bootstrap(
 
 def _of_draws(formula: OfSums, added: Array, drawn: Array, mass: Array) -> Interval | str | None:
     """From what each user adds and the sums of each draw; None where the value is undefined."""
-    everybody = added.sum(axis=0)
+    formula, everybody = formula.fitted(added.shape[1]), added.sum(axis=0)
     resampled = formula.signed or formula.value
     value = float(resampled(everybody, mass))
     if math.isnan(value):
@@ -79,7 +81,11 @@ def _of_draws(formula: OfSums, added: Array, drawn: Array, mass: Array) -> Inter
     if _differing(influence[added[:, -1] > 0]) < LEAST_DIFFERING:
         return FEW_DIFFER
     levels = levels_for(influence, int(everybody[-1]))
-    if formula.biased:
+    if formula.vector is not None:
+        vector = formula.vector.of_sums(everybody)
+        known = ~np.isnan(vector)
+        found = length_interval(formula.vector.of_sums(drawn)[:, known], vector[known], levels)
+    elif formula.biased:
         found = corrected_interval(resampled(drawn, mass), value, levels)
     else:
         found = percentile_interval(resampled(drawn, mass), levels)
@@ -126,9 +132,26 @@ class _Columns:
 def _normal(report: Report, key: MetricKey, formula: OfSums) -> Interval | None:
     """Value +- 1.96 standard errors; for a mean that is s / sqrt(n), for the others it is linearised."""
     moments: Moments = report.moments[key] if report.moments else moments_of(key, formula, report)
+    formula = formula.fitted(len(moments.sums))
     value = float((formula.signed or formula.value)(moments.sums, report.bucket_mass))
     if math.isnan(value) or moments.users < 2:
         return None
+    if formula.vector is not None:
+        return _normal_length(formula.vector, moments)
     gradient = formula.gradient(moments.sums, report.bucket_mass)
     squares = float(gradient @ moments.products @ gradient)
     return _allowed(formula, normal_interval(value, math.sqrt(max(squares, 0.0) * moments.users / (moments.users - 1))))
+
+
+def _normal_length(formula: Vector, moments: Moments) -> Interval | None:
+    """As with few users, but the draws are those of a normal distribution."""
+    vector, gradient = formula.of_sums(moments.sums), formula.gradient(moments.sums)
+    known = ~np.isnan(vector)
+    if not vector[known].any():
+        return None
+    covariance = (gradient @ moments.products @ gradient.T)[np.ix_(known, known)]
+    covariance *= moments.users / (moments.users - 1)
+    generator = np.random.default_rng(SEED)
+    drawn = generator.multivariate_normal(vector[known], covariance, DRAWS, check_valid="ignore", method="eigh")
+    found = length_interval(drawn, vector[known])
+    return None if found is None else found._replace(method="normal")

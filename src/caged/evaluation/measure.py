@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from caged.data.ids import Array
+from caged.data.popularity import USER_GROUPS
 from caged.errors import ConfigError, DataError, unknown
 from caged.evaluation.aligned import Aligned
 from caged.evaluation.formulas import PLACES, ItemSum, Shown
+from caged.evaluation.groups import Groups
 from caged.evaluation.lists import PADDING, Lists, PackedLists
 from caged.evaluation.metrics import (
     Mean,
@@ -68,10 +69,20 @@ class Report:
     exposures: dict[int, Array] = field(default_factory=dict)  # k -> number of lists with the item in their first k
     bucket_mass: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # training interactions per bucket
     moments: dict[str, Moments] = field(default_factory=dict)
+    groups: Groups | None = None  # that somebody chose
 
     @property
     def keys(self) -> list[MetricKey]:
         return [MetricKey.parse(key) for key in self.metrics]
+
+    def members(self, group: str) -> Array:
+        """Which of the users are in a group."""
+        if self.groups is None or group in USER_GROUPS:
+            return np.asarray(self.user_group == USER_GROUPS.index(group))
+        return self.groups.users_in(group, self.users)
+
+    def groups_of(self, family: str) -> Sequence[str]:
+        return () if self.groups is None else self.groups.names.items[family]
 
     def per_user_of(self, key: MetricKey) -> Array:
         return self.per_user[key]
@@ -97,7 +108,7 @@ def measure(
     """
     if missing not in ("zero", "skip"):
         raise ConfigError(unknown("treatment of missing lists", missing, ("zero", "skip")))
-    keys = _requested(ks, metrics)
+    keys = _requested(ks, metrics, reference.groups)
     _check_rows(lists, reference)
     users = _users_of(lists, reference, missing)
     kept = per_user_limit is None or len(users) <= per_user_limit
@@ -113,12 +124,12 @@ def measure(
     return tally.report(users, _counts(lists, reference, sorted({key.k for key in keys})))
 
 
-def _requested(ks: Sequence[int], metrics: Sequence[str] | None) -> list[MetricKey]:
+def _requested(ks: Sequence[int], metrics: Sequence[str] | None, groups: Groups) -> list[MetricKey]:
     if metrics is not None:
         return [MetricKey.parse(text) for text in metrics]
     if not ks or min(ks) < 1:
         raise ConfigError(f"ks is {list(ks)}; give at least one cut-off, each at least 1")
-    return metric_keys(dict.fromkeys(ks))
+    return metric_keys(dict.fromkeys(ks), groups.names)
 
 
 def _check_rows(lists: Lists | PackedLists, reference: Reference) -> None:
@@ -189,9 +200,15 @@ class _Block:
     per_user: dict[str, Array] = field(default_factory=dict)
     sums: dict[str, Array] = field(default_factory=dict)
 
-    @cached_property
-    def user_group(self) -> Array:
-        return self.aligned.reference.user_groups.label[self.aligned.users]
+    @property
+    def groups(self) -> Groups:
+        return self.aligned.reference.groups
+
+    def members(self, group: str) -> Array:
+        return self.groups.users_in(group, self.aligned.users)
+
+    def groups_of(self, family: str) -> Sequence[str]:
+        return self.groups.names.items[family]
 
     def per_user_of(self, key: MetricKey) -> Array:
         if key not in self.per_user:
@@ -266,16 +283,18 @@ class _Tally:
             exposures={k: shown for (name, k), shown in self.shown.items() if name == PLACES.name},
             bucket_mass=self.reference.item_groups.bucket_mass,
             moments={} if self.keep_per_user else self.moments,
+            groups=self.reference.chosen,
         )
 
     def _value(self, key: MetricKey) -> tuple[float, int]:
         """The value and the number of users behind it."""
         formula = key.metric.formula
         if isinstance(formula, OfItems):
-            members = None if key.group is None else self.reference.item_groups.member(key.group)
+            members = None if key.group is None else self.reference.groups.items_in(key.group)
             shown = Shown(self.shown[formula.shown.name, key.k], self.listed_users, members)
             return formula.value(shown), self.listed_users
         moments = self.moments[key]
+        formula = formula.fitted(len(moments.sums))
         return float(formula.value(moments.sums, self.reference.item_groups.bucket_mass)), moments.users
 
 

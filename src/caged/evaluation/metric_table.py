@@ -11,12 +11,14 @@ from typing import Literal
 from caged.data.popularity import ITEM_GROUPS, USER_GROUPS, gini
 from caged.evaluation import bias, exposure, ranking
 from caged.evaluation.formulas import (
+    DEVIATIONS,
     DISCOUNTED_PLACES,
-    DISPARITY,
     DIVERGENCE,
     GAP,
+    RATES_APART,
     RATIO,
-    SIGNED,
+    RECALLS_APART,
+    SPREAD,
     UNIT_LISTS,
     OfItems,
     OfSums,
@@ -27,6 +29,7 @@ from caged.evaluation.formulas import (
     popularity_of_list_and_profile,
     shown_and_could_be,
 )
+from caged.evaluation.group_names import USER, GroupName, GroupNames
 
 Direction = Literal["up", "down", "zero", "none"]
 Unit = Literal["share", "change", "index", "number"]
@@ -54,10 +57,30 @@ class Metric:
     depth: int | None = None  # places that it reads whatever k is, and the largest k
     of_catalogue: bool = False  # counts items that nobody has used or listed
     of_groups: bool = False  # knows popular and niche items also where it is for everything
+    of_family: bool = False  # compares all groups of a family of items that somebody chose
 
     @property
     def counts_catalogue(self) -> bool:
         return self.of_catalogue or isinstance(self.formula, OfItems)
+
+    def chosen_groups(self, names: GroupNames) -> list[str]:
+        """Those of the chosen groups, or families, that it is reported for."""
+        of_items = names.of_items if ITEM_GROUPS[0] in self.groups else []
+        of_users = names.of_users if USER_GROUPS[0] in self.groups else []
+        return [*of_items, *of_users, *(names.items if self.of_family else ())]
+
+    def exists_for(self, chosen: GroupName) -> bool:
+        if chosen.group is None:
+            return self.of_family and bool(chosen.family) and not chosen.of_users
+        wanted = USER_GROUPS[0] if chosen.of_users else ITEM_GROUPS[0]
+        return wanted in self.groups and bool(chosen.family and chosen.group)
+
+    def chosen_forms(self, k: int) -> list[str]:
+        """How its keys for chosen groups are written."""
+        forms = ["FAMILY"] if self.of_family else []
+        forms += ["FAMILY=GROUP"] if ITEM_GROUPS[0] in self.groups else []
+        forms += [f"{USER}FAMILY=GROUP"] if USER_GROUPS[0] in self.groups else []
+        return [f"{self.name}@{k}/{form}" for form in forms]
 
     def exists_at(self, k: int) -> bool:
         return self.depth is None or k <= self.depth
@@ -314,7 +337,7 @@ _ROWS = (
         direction="down",
         unit="index",
         groups=_WHOLE,
-        formula=OfSums(shown_and_could_be, *DISPARITY, signed=SIGNED),
+        formula=RATES_APART,
         meaning="Statistical parity: how far the exposure rates of popular and niche items are apart, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         of_catalogue=True,
@@ -334,11 +357,33 @@ _ROWS = (
         direction="down",
         unit="index",
         groups=_WHOLE,
-        formula=OfSums(found_and_wanted, *DISPARITY, signed=SIGNED),
+        formula=RECALLS_APART,
         meaning="Equal opportunity: how far the pooled recalls of popular and niche items are apart, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         needs_test=True,
         of_groups=True,
+    ),
+    Metric(
+        name="rsp",
+        direction="down",
+        unit="index",
+        groups=(),
+        formula=OfSums(shown_and_could_be, *SPREAD, vector=DEVIATIONS, of_two=RATES_APART),
+        meaning="Statistical parity: how far the exposure rates of all groups of a family are apart, their standard "
+        "deviation over their mean. 0 is equal; it hides which one is ahead.",
+        of_catalogue=True,
+        of_family=True,
+    ),
+    Metric(
+        name="reo",
+        direction="down",
+        unit="index",
+        groups=(),
+        formula=OfSums(found_and_wanted, *SPREAD, vector=DEVIATIONS, of_two=RECALLS_APART),
+        meaning="Equal opportunity: how far the pooled recalls of all groups of a family are apart, their standard "
+        "deviation over their mean. 0 is equal; it hides which one is ahead.",
+        needs_test=True,
+        of_family=True,
     ),
 )
 METRICS = {metric.name: metric for metric in _ROWS}

@@ -21,6 +21,7 @@ from caged.evaluation.formulas import (
     Sum,
     UserColumns,
 )
+from caged.evaluation.group_names import NONE_CHOSEN, GroupName, GroupNames
 from caged.evaluation.metric_table import METRICS, Metric
 
 __all__ = [
@@ -53,6 +54,8 @@ class MetricKey(str):
     ('recall', 20, 'niche')
     >>> MetricKey("ndcg", 20)
     'ndcg@20'
+    >>> MetricKey.parse("recall@20/genre=Film Noir")  # a group that somebody chose, see `group_names`
+    'recall@20/genre=Film%20Noir'
     """
 
     name: str
@@ -80,8 +83,11 @@ class MetricKey(str):
             raise ConfigError(f"metric '{text}' needs a cut-off of at least 1: write {name}@20, for example")
         key, metric = cls(name, int(cut[1]), cut[2]), METRICS[name]
         if key.group not in metric.groups:
-            forms = ", ".join(cls(name, key.k, group) for group in metric.groups)
-            raise ConfigError(f"metric '{text}' does not exist; {name} has the forms {forms}")
+            chosen = None if key.group is None else GroupName.parse(key.group)
+            if chosen is None or not metric.exists_for(chosen):
+                forms = ", ".join([*(cls(name, key.k, group) for group in metric.groups), *metric.chosen_forms(key.k)])
+                raise ConfigError(f"metric '{text}' does not exist; {name} has the forms {forms}")
+            key = key.of(str(chosen))
         if not metric.exists_at(key.k):
             raise ConfigError(f"metric '{text}' does not exist; the k of {name} is at most {metric.depth}")
         return key
@@ -92,11 +98,18 @@ class MetricKey(str):
 
     @property
     def item_group(self) -> str | None:
-        return self.group if self.group in ITEM_GROUPS else None
+        """None also where it is of a whole family."""
+        chosen = self.chosen
+        return self.group if self.group in ITEM_GROUPS or (chosen and chosen.group and not chosen.of_users) else None
 
     @property
     def user_group(self) -> str | None:
-        return self.group if self.group in USER_GROUPS else None
+        return self.group if self.group in USER_GROUPS or (self.chosen and self.chosen.of_users) else None
+
+    @property
+    def chosen(self) -> GroupName | None:
+        """The group or family that somebody chose, where it is of one."""
+        return None if self.group in (None, *ITEM_GROUPS, *USER_GROUPS) else GroupName.parse(str(self.group))
 
     def of(self, group: str | None) -> MetricKey:
         """The same for another group."""
@@ -110,8 +123,8 @@ class MetricKey(str):
 # -------------------------------------------------------------------- many keys
 
 
-def metric_keys(ks: Iterable[int]) -> list[MetricKey]:
-    """Every key at each k, in the order of the tables.
+def metric_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[MetricKey]:
+    """Every key at each k, in the order of the tables; also for the groups that somebody chose.
 
     >>> len(metric_keys([20])), len(metric_keys([200]))
     (57, 54)
@@ -121,17 +134,17 @@ def metric_keys(ks: Iterable[int]) -> list[MetricKey]:
         for k in ks
         for metric in METRICS.values()
         if metric.exists_at(k)
-        for group in metric.groups
+        for group in (*metric.groups, *metric.chosen_groups(chosen))
     ]
 
 
-def reported_keys(ks: Iterable[int]) -> list[MetricKey]:
+def reported_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[MetricKey]:
     """The same without what exists only to compare with published tables.
 
     >>> len(reported_keys([20]))
     54
     """
-    return [key for key in metric_keys(ks) if not key.metric.published]
+    return [key for key in metric_keys(ks, chosen) if not key.metric.published]
 
 
 def list_width(keys: Sequence[MetricKey]) -> int:

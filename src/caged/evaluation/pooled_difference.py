@@ -43,6 +43,7 @@ def pooled_differences(
         key: [_table(columns_of(key, formula, side), rows) for side, rows in zip(sides, places, strict=True)]
         for key, formula in formulas.items()
     }
+    formulas = {key: formula.fitted(tables[key][0].shape[1]) for key, formula in formulas.items()}
 
     def values(counts: Array) -> Array:
         """(draws, keys)"""
@@ -69,7 +70,7 @@ def _interval(
         return None
     influence = weights @ np.array([_influence(formula, table, mass) for table in tables])
     levels = levels_for(influence, int(max(table[:, -1].sum() for table in tables)))
-    if formula.biased or formula.signed is not None:
+    if formula.biased or formula.signed is not None or formula.vector is not None:
         return corrected_interval(drawn, difference, levels)
     return percentile_interval(drawn, levels)
 

@@ -67,6 +67,57 @@ def signed_disparity_gradient(sums: Array) -> Array:
     return gradient
 
 
+def spread(sums: Array) -> Array:
+    """Standard deviation over mean of the ratios of all sums but the last, two by two: `disparity` of several groups.
+
+    A group whose ratio is undefined is left out; with fewer than two groups, or a mean of 0, so is the value.
+
+    >>> spread(np.array([[3.0, 4.0, 1.0, 4.0, 0.0, 0.0, 9.0], [1.0, 4.0, 2.0, 4.0, 3.0, 4.0, 9.0]])).round(6).tolist()
+    [0.5, 0.408248]
+    """
+    apart = deviations(sums)
+    known = np.count_nonzero(~np.isnan(apart), axis=-1)
+    return np.where(known > 1, np.sqrt(np.nansum(np.square(apart), axis=-1)), np.nan)
+
+
+def spread_gradient(sums: Array) -> Array:
+    apart, length = np.nan_to_num(deviations(sums)), float(spread(sums))
+    if length == 0:  # at the bottom of a valley there is no slope
+        return np.zeros(len(sums))
+    return np.asarray(apart @ deviations_gradient(sums) / length)
+
+
+def deviations(sums: Array) -> Array:
+    """(..., groups): how far each ratio is from their mean, over that mean, scaled so that its length is `spread`.
+
+    >>> deviations(np.array([3.0, 4.0, 1.0, 4.0, 9.0])).round(6).tolist()
+    [0.353553, -0.353553]
+    """
+    rates, known, mean = _rates(sums)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(mean > 0, (rates / mean - 1) / np.sqrt(known), np.nan)
+
+
+def deviations_gradient(sums: Array) -> Array:
+    """(groups, sums); zeros for groups that are left out."""
+    rates, known, mean = _rates(sums)
+    groups = len(rates)
+    of_rates = np.zeros((groups, len(sums)))
+    for group in np.flatnonzero(~np.isnan(rates)):
+        of_group = slice(2 * group, 2 * group + 2)
+        of_rates[group, of_group] = ratio_gradient(sums[of_group])
+    by_rate = (np.eye(groups) / mean - (rates / (known * mean**2))[:, None]) / np.sqrt(known)
+    return np.asarray(np.nan_to_num(by_rate) @ of_rates)
+
+
+def _rates(sums: Array) -> tuple[Array, Array, Array]:
+    """The ratio of each group, how many are defined, and their mean; the last two (..., 1)."""
+    rates = ratio(sums[..., :-1].reshape(*sums.shape[:-1], -1, 2))
+    known = np.count_nonzero(~np.isnan(rates), axis=-1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return rates, known, np.asarray(np.nansum(rates, axis=-1, keepdims=True) / known)
+
+
 def divergence(sums: Array, mass: Array) -> Array:
     """sum_b p_b log2(p_b / q_b) of the shares of all sums but the last and of `mass`; 0 where both are spread alike.
 

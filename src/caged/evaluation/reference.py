@@ -13,6 +13,7 @@ from caged.data.popularity import ITEM_GROUPS, ItemGroups, UserGroups, popularit
 from caged.data.seen import Seen, check_same_rows, find
 from caged.errors import DataError
 from caged.evaluation import bias
+from caged.evaluation.groups import Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +21,14 @@ class Reference:
     """Training pairs, further seen pairs and relevant pairs, with everything that metrics derive from them.
 
     `relevant` is the evaluated part: test, or valid while validating. `valid` is given only when testing: it is then
-    seen, hence masked. Without `relevant`, accuracy is undefined. A relevant pair that was seen is an error.
+    seen, hence masked. Without `relevant`, accuracy is undefined. A relevant pair that was seen is an error. `chosen`
+    are groups that somebody chose; else there are the usual ones alone.
     """
 
     train: Interactions
     valid: Interactions | None = None
     relevant: Interactions | None = None
+    chosen: Groups | None = None
 
     def __post_init__(self) -> None:
         if self.relevant is not None:
@@ -63,13 +66,17 @@ class Reference:
         """M, the number of users with a training interaction."""
         return int(np.count_nonzero(self.train.user_degrees))
 
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self.train) if self.chosen is None else self.chosen
+
     @property
     def item_groups(self) -> ItemGroups:
-        return self.train.item_groups
+        return self.groups.items
 
     @property
     def user_groups(self) -> UserGroups:
-        return self.train.user_groups
+        return self.groups.users
 
     @cached_property
     def popularity_position(self) -> Array:
@@ -81,7 +88,7 @@ class Reference:
 
     @cached_property
     def relevant_counts(self) -> dict[str | None, Array]:
-        """Relevant items per user row, of all items (None) and by item group."""
+        """Relevant items per user row, of all items (None), and of popular and niche ones."""
         if self.relevant is None:
             return dict.fromkeys((None, *ITEM_GROUPS), np.zeros(self.user_count, dtype=np.int64))
         popular = self._per_user(self.relevant.users[self.item_groups.popular[self.relevant.items]])
@@ -90,7 +97,7 @@ class Reference:
 
     @cached_property
     def eligible_counts(self) -> dict[str, Array]:
-        """Unseen items per user row and item group."""
+        """Unseen popular and niche items per user row."""
         users, items = np.divmod(self.seen.keys, max(self.item_count, 1))
         return {
             group: np.count_nonzero(self.item_groups.member(group))

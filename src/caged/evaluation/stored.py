@@ -69,8 +69,12 @@ class UserTable:
         values = np.asarray(self[key.of(key.item_group)].to_numpy(), dtype=np.float64)
         if key.user_group is None:
             return values
-        member = pc.fill_null(pc.equal(self["user_group"], key.user_group), False).to_numpy()
-        return np.where(member, values, np.nan)
+        return np.where(self.members(key.user_group), values, np.nan)
+
+    def members(self, group: str) -> Array:
+        """Which rows are in a group of users, built in or chosen."""
+        member = pc.equal(self["user_group"], group) if group in USER_GROUPS else self[group]
+        return np.asarray(pc.fill_null(member, False).to_numpy(), dtype=bool)
 
 
 @contextmanager
@@ -114,10 +118,13 @@ class StoredUsers:
     def users(self) -> Users:
         return self.sums.users
 
-    @property
-    def user_group(self) -> Array:
-        names = self.per_user["user_group"].to_pylist()
-        return np.array([-1 if name is None else USER_GROUPS.index(name) for name in names], dtype=np.int8)
+    def members(self, group: str) -> Array:
+        return self.per_user.members(group)
+
+    def groups_of(self, family: str) -> list[str]:
+        """In the order in which they were stored."""
+        names = [name.partition("/")[2] for name in self.sums.schema.names if f"/{family}=" in name]
+        return list(dict.fromkeys(names))
 
     def per_user_of(self, key: MetricKey) -> Array:
         return np.asarray(self.per_user[key].to_numpy(), dtype=np.float64)

@@ -12,12 +12,14 @@ from caged.evaluation.measure import Report
 
 
 def per_user_table(report: Report, user_ids: IdMap) -> pa.Table:
-    """`user_id`, `user_group` (null without a profile) and one float64 column per per-user metric, NaN where a user
-    has no value."""
+    """`user_id`, `user_group` (null without a profile), for each group of users that somebody chose who is in it, and
+    one float64 column per per-user metric, NaN where a user has no value."""
     group = pa.DictionaryArray.from_arrays(
         pa.array(report.user_group, mask=report.user_group < 0), pa.array(USER_GROUPS)
     ).cast(pa.string())
-    return pa.table({"user_id": user_ids.external(report.users), "user_group": group, **report.per_user})
+    chosen = [] if report.groups is None else report.groups.names.of_users
+    members = {name: report.members(name) for name in chosen}
+    return pa.table({"user_id": user_ids.external(report.users), "user_group": group, **members, **report.per_user})
 
 
 def sums_table(report: Report, user_ids: IdMap) -> pa.Table:

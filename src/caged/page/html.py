@@ -158,6 +158,7 @@ class Section:
     people: Sequence[Person] = ()
     bullets: Sequence[str] = ()
     folded: str = ""  # the table unfolds under these words
+    number: int = 0  # tells sections apart whose titles are somebody else's words
 
     @property
     def anchor(self) -> str:
@@ -166,7 +167,8 @@ class Section:
         >>> Section("Who gets the places?").anchor
         'who-gets-the-places'
         """
-        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+        words = re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+        return f"{words}-{self.number}" if self.number else words
 
 
 @dataclass(frozen=True)

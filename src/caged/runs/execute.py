@@ -16,6 +16,7 @@ from caged.data import Interactions, Split
 from caged.errors import ConfigError, RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
+from caged.evaluation.groups import Grouping, grouping
 from caged.graph import check_engine
 from caged.models import MayBeNeutral, Scorer, registered
 from caged.runs.environment import hardware, resolve_device, set_threads
@@ -193,10 +194,17 @@ def holds_back_validation(spec: ExperimentSpec) -> bool:
 
 
 def evaluate_part(
-    scorer: Scorer, parts: Split, relevant: Interactions, spec: ExperimentSpec, device: torch.device
+    scorer: Scorer,
+    parts: Split,
+    relevant: Interactions,
+    spec: ExperimentSpec,
+    device: torch.device,
+    chosen: Grouping | None = None,
 ) -> Evaluation:
-    """One part, as the protocol of `spec` reports it."""
+    """One part, as the protocol of `spec` reports it; also by the groups that somebody chose."""
     seen = parts.seen_before(relevant)
+    groups = (chosen or grouping(spec.eval.popular_share)).of(seen.train)
+    keys = protocol_named(spec.protocol).metrics(spec.eval.k, spec.eval.list_length, groups.names)
     return evaluate(
         scorer,
         train=seen.train,
@@ -204,7 +212,8 @@ def evaluate_part(
         relevant=relevant,
         ks=spec.eval.k,
         list_length=spec.eval.list_length,
-        metrics=protocol_named(spec.protocol).metrics(spec.eval.k, spec.eval.list_length),
+        metrics=keys,
+        groups=groups,
         device=device,
     )
 

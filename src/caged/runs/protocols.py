@@ -9,6 +9,7 @@ from typing import Any, Literal
 from caged.data import Development, Split, given_split, split_log, validate_on
 from caged.data.source import Source
 from caged.errors import ConfigError, DataError, unknown
+from caged.evaluation.group_names import NONE_CHOSEN, GroupNames
 from caged.evaluation.metrics import MetricKey, metric_keys, reported_keys
 
 
@@ -22,10 +23,10 @@ class Protocol:
     train: Mapping[str, Any] = field(default_factory=dict)
     published_metrics: bool = False  # reports also what only exists to compare with published tables
 
-    def metrics(self, ks: Sequence[int], list_length: int) -> list[MetricKey]:
+    def metrics(self, ks: Sequence[int], list_length: int, chosen: GroupNames = NONE_CHOSEN) -> list[MetricKey]:
         """The keys that a report under this protocol holds; of metrics that read deeper than k, those that fit lists of
-        `list_length` places: in shorter lists they would find less and look better."""
-        keys = metric_keys(ks) if self.published_metrics else reported_keys(ks)
+        `list_length` places: in shorter lists they would find less and look better. `chosen` are further groups."""
+        keys = metric_keys(ks, chosen) if self.published_metrics else reported_keys(ks, chosen)
         return [key for key in keys if (key.metric.depth or 0) <= list_length]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from caged.arguments import checked_seed
 from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
+from caged.data.popularity import POPULAR_SHARE, popular_share
 from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
@@ -68,8 +69,12 @@ class EvalConfig:
         (20,), "list lengths of the metrics; the first one decides the epoch", source="CAGED paper", minimum=1
     )
     list_length: int = option(100, "length of the stored lists", source="ndcg_hits100 needs 100", minimum=1)
+    popular_share: float = option(
+        float(POPULAR_SHARE), "which share of the items with training interactions is popular; the others are niche"
+    )
 
     def __post_init__(self) -> None:
+        popular_share(self.popular_share, "eval.popular_share")
         if len(set(self.k)) < len(self.k):
             raise ConfigError(f"eval.k is {', '.join(map(str, self.k))}; name each list length once")
 

@@ -42,6 +42,9 @@ def judged(text: str, against: Base | None = None) -> Verdict:
         ("gini@20 rises by 2.5 %", ("gini@20", "rises", 0.025)),
         ("recall@20/niche drops 5% surely", ("recall@20/niche", "drops", 0.05)),
         ("tail_share@20<0.2 surely", ("tail_share@20", "<", 0.2)),
+        ("recall@20/genre=Film Noir<=0.2", ("recall@20/genre=Film%20Noir", "<=", 0.2)),
+        ("recall@20/user:age=18-24 drops 5%", ("recall@20/user:age=18-24", "drops", 0.05)),
+        ("reo@20/genre>0.5", ("reo@20/genre", ">", 0.5)),
     ],
 )
 def test_what_can_be_said(text: str, expected: tuple[str, str, float]) -> None:

@@ -84,6 +84,10 @@ class Columns:
         """Whether all columns are left to their default names."""
         return replace(self, ids="auto") == Columns()
 
+    def identifiers(self, found: Sequence[str]) -> tuple[str, ...]:
+        """The columns that hold identifiers."""
+        return self.user, self.item
+
     def must_have(self, role: str) -> bool:
         default = Columns.__dataclass_fields__[role].default
         return role in {"user", "item"} | self.asked_for or getattr(self, role) != default

@@ -85,6 +85,7 @@ READERS: dict[str, Reader] = {
     ".ndjson": read_json_lines,
     ".json": read_json_lines,
 }
+TABLES = (read_csv, read_tsv, read_parquet, read_feather, read_json_lines)  # these hold whatever columns they have
 DELIMITERS = {read_csv: ",", read_tsv: "\t", read_inter: None}  # of text tables; None: the file says it
 
 
@@ -218,6 +219,15 @@ def reader_for(path: Path) -> Reader:
             f"rename or convert it"
         )
     return READERS[suffix]
+
+
+def read_table(path: Path, columns: Columns, what: str) -> pa.Table:
+    """A file that is no log: the columns that `columns` finds in it."""
+    reader = reader_for(path)
+    if reader not in TABLES:
+        known = ", ".join(suffix for suffix, one in READERS.items() if one in TABLES)
+        raise DataError(f"{path} is no {what}; give one of {known}, with a header")
+    return reader(path, columns)
 
 
 def arrow_table(frame: Any) -> pa.Table:

@@ -147,7 +147,7 @@ def parse_table(path: Path, content: bytes, columns: Columns, delimiter: str) ->
         raise DataError(_malformed(path, content, delimiter, len(header), error)) from error
     if columns.ids == "text":
         return table
-    for name in (columns.user, columns.item):
+    for name in columns.identifiers(table.column_names):
         column = Column(table[name], name, str(path), line_of=partial(line_of_row, path, delimiter))
         table = table.set_column(table.column_names.index(name), name, integers_where_all(column))
     return table

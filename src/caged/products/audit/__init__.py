@@ -12,6 +12,7 @@ from caged.products.audit.gates import (
     refuse_problems,
     sure_interval,
 )
+from caged.products.audit.group_sections import group_tables
 from caged.products.audit.inputs import AuditInputs, Log, read_inputs
 from caged.products.audit.of_lists import USUAL, ListNames, audit_evaluation, audit_lists
 from caged.products.audit.of_run import audit_run
@@ -52,6 +53,7 @@ __all__ = [
     "audit_run",
     "check_gates",
     "example_of",
+    "group_tables",
     "judge",
     "parse_gate",
     "read_audit",

@@ -12,7 +12,7 @@ from caged.data.popularity import BUCKETS, ITEM_GROUPS, USER_GROUPS
 from caged.evaluation.metrics import MetricKey
 from caged.page import charts
 from caged.page.charts import Series
-from caged.page.definitions import GROUP_NAMES, meaning
+from caged.page.definitions import GROUP_NAMES, meaning, part_of_items
 from caged.page.html import ColumnHead, Figure, Panel, Table, Term
 from caged.page.numbers import Format, percent
 from caged.page.svg import CATALOGUE, NICHE, POPULAR, REFERENCE
@@ -164,18 +164,10 @@ def group_figure(audit: AuditResult) -> Figure:
     """Popularity lift by user group, and recall beside it where there is a test."""
     k = main_k(audit)
     lift, recall = MetricKey("popularity_lift", k), MetricKey("recall", k)
-    panels = [_rows_panel(audit, lift, f"Popularity lift@{k}", _USER_NAMES)]
-    shown = [lift, *(MetricKey(name, k) for name in ("delta_gap", "tail_share", "upd"))]
+    panels = [rows_panel(audit, lift, f"Popularity lift@{k}", _USER_NAMES)]
     if has_test(audit):
-        panels.append(_rows_panel(audit, recall, f"Recall@{k}", _USER_NAMES))
-        shown += [recall, MetricKey("ndcg", k)]
-    columns = [ColumnHead("user group", numeric=False), ColumnHead("users", "Users with a value of the first metric.")]
-    columns += [ColumnHead(key, meaning(key)) for key in shown]
-    rows = [
-        [GROUP_NAMES[group], f"{audit.users.get(lift.of(group), 0):,}"]
-        + [with_interval(audit, key.of(group)) for key in shown]
-        for group in USER_GROUPS
-    ]
+        panels.append(rows_panel(audit, recall, f"Recall@{k}", _USER_NAMES))
+    rows, columns = user_group_columns(audit, "user group", _USER_NAMES)
     beside = (
         " Recall is how much of what they wanted the lists find."
         if has_test(audit)
@@ -184,23 +176,40 @@ def group_figure(audit: AuditResult) -> Figure:
     caption = (
         "Niche taste is the fifth of the users whose own history holds the fewest popular items, blockbuster taste the "
         "fifth with the most. A lift of +100% means that the list is twice as popular as the user's own history; 0 "
-        f"means as popular.{beside} {_whiskers(audit)}"
+        f"means as popular.{beside} {whiskers(audit)}"
     )
     return Figure(panels, caption, Table("Per user group, with 95% intervals", columns, rows))
+
+
+def user_group_columns(
+    audit: AuditResult, heading: str, groups: Mapping[str, str]
+) -> tuple[list[list[str]], list[ColumnHead]]:
+    """Rows and columns of the table of some groups of users, by key and name."""
+    k = main_k(audit)
+    lift = MetricKey("popularity_lift", k)
+    shown = [lift, *(MetricKey(name, k) for name in ("delta_gap", "tail_share", "upd"))]
+    shown += [MetricKey(name, k) for name in ("recall", "ndcg") if has_test(audit)]
+    columns = [ColumnHead(heading, numeric=False), ColumnHead("users", "Users with a value of the first metric.")]
+    columns += [ColumnHead(key, meaning(key, audit.share)) for key in shown]
+    rows = [
+        [name, f"{audit.users.get(lift.of(group), 0):,}", *(with_interval(audit, key.of(group)) for key in shown)]
+        for group, name in groups.items()
+    ]
+    return rows, columns
 
 
 def accuracy_figure(audit: AuditResult) -> Figure:
     k = main_k(audit)
     recall, ndcg = MetricKey("recall", k), MetricKey("ndcg", k)
     panels = [
-        _rows_panel(audit, recall, f"Recall@{k}", ITEM_NAMES),
-        _rows_panel(audit, ndcg, f"NDCG@{k}", ITEM_NAMES),
+        rows_panel(audit, recall, f"Recall@{k}", ITEM_NAMES),
+        rows_panel(audit, ndcg, f"NDCG@{k}", ITEM_NAMES),
     ]
     columns = [
         ColumnHead("relevant items", numeric=False),
         ColumnHead("users", "Users who wanted at least one such item."),
     ]
-    columns += [ColumnHead(key, meaning(key)) for key in (recall, ndcg)]
+    columns += [ColumnHead(key, meaning(key, audit.share)) for key in (recall, ndcg)]
     rows = [
         [title, f"{audit.users.get(recall.of(group), 0):,}"]
         + [with_interval(audit, key.of(group)) for key in (recall, ndcg)]
@@ -208,7 +217,7 @@ def accuracy_figure(audit: AuditResult) -> Figure:
     ]
     caption = (
         "How much of what users wanted in the test their lists hold: counting everything, only popular items (the "
-        f"most popular fifth) or only niche items (all others). {_whiskers(audit)}"
+        f"most popular {part_of_items(audit.share)}) or only niche items (all others). {whiskers(audit)}"
     )
     return Figure(
         panels, caption, Table("Accuracy by popularity of the wanted items, with 95% intervals", columns, rows)
@@ -247,7 +256,7 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
         ColumnHead("test", numeric=False),
         ColumnHead("what it is", "What decides which pairs are in this test.", numeric=False),
         ColumnHead("users", "Users with a relevant item in this test."),
-        *(ColumnHead(name, meaning(one)) for name, one in shown.items()),
+        *(ColumnHead(name, meaning(one, first.share)) for name, one in shown.items()),
     ]
     rows = [
         [
@@ -260,7 +269,7 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
     ]
     caption = (
         "Compare bars within one test only: the tests differ in how much there is to find. What matters is the gap "
-        f"between popular and niche items in each. {_whiskers(first)}"
+        f"between popular and niche items in each. {whiskers(first)}"
     )
     return Figure(
         [Panel(draw)], caption, Table("The same lists against several tests, with 95% intervals", columns, rows)
@@ -317,7 +326,7 @@ def has_test(audit: AuditResult) -> bool:
     return audit.exposure.relevant is not None
 
 
-def _rows_panel(
+def rows_panel(
     audit: AuditResult, key: MetricKey, heading: str, groups: Mapping[str, str] | Mapping[str | None, str]
 ) -> Panel:
     """One bar per group, under its name."""
@@ -332,10 +341,10 @@ def _rows_panel(
     def draw(width: int) -> str:
         return charts.row_chart(rows, title=heading, description=f"{said}.", x_format=written, width=width)
 
-    return Panel(draw, Term(heading, meaning(key)))
+    return Panel(draw, Term(heading, meaning(key, audit.share)))
 
 
-def _whiskers(audit: AuditResult) -> str:
+def whiskers(audit: AuditResult) -> str:
     if not audit.intervals:
         return "No intervals were computed."
     return "The thin lines are 95% intervals over the choice of users; they say nothing about another training run."

@@ -2,7 +2,7 @@
 
 audit.json         name, command, cut-offs, fingerprints of the parts, notes, versions
 metrics.json       protocol, metrics, users behind each, intervals, counts, evidence, name, fingerprints
-per_user.parquet   user_id, user_group and one column per metric that users have; absent for very many users
+per_user.parquet   user_id, user_group, chosen groups of users, a column per metric of users; absent for very many users
 sums.parquet       user_id and what each user adds to the pooled metrics; absent likewise
 exposure.parquet   item_id, degree, popular, bucket, relevant, and how many lists show the item (shown@k)
 """

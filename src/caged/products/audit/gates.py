@@ -4,6 +4,7 @@
     recall@20 drops 1%      lower than the base by more than 1% of the base's value
     gini@20 rises 2%        higher than the base by more than 2%
     recall@20 drops 1% surely   the same, and the 95% interval of the difference lies beyond it
+    recall@20/genre=Drama<0.1   of a group that somebody chose
 
 An expression says when the gate *fails*. A gate on a value that is not defined fails too, and says so. `surely` also
 goes with a bound: the interval of the value then has to lie beyond it.
@@ -21,6 +22,7 @@ from pathlib import Path
 from caged.errors import ConfigError, DataError, suggestion
 from caged.evaluation.basis import Basis
 from caged.evaluation.bootstrap import Interval
+from caged.evaluation.group_names import NONE_CHOSEN, GroupNames
 from caged.evaluation.metrics import METRICS, MetricKey, OfItems
 from caged.products.audit.certainty import can_be_sure, difference_interval
 from caged.products.audit.folder import StoredAudit, read_audit
@@ -34,9 +36,11 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _SURELY = r"(?P<surely>\s+surely)?\s*"
-_BOUND = re.compile(r"\s*(?P<key>[^\s<>=]+)\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^\s%]+)\s*(?P<percent>%?)" + _SURELY)
+_BOUND = re.compile(
+    r"\s*(?P<key>[^\s<>][^<>]*?)\s*(?P<sign><=|>=|<|>)\s*(?P<bound>[^\s%]+)\s*(?P<percent>%?)" + _SURELY
+)
 _CHANGE = re.compile(
-    r"\s*(?P<key>\S+)\s+(?P<verb>drops|rises)\s+(?:by\s+)?(?P<bound>[^\s%]+)\s*(?P<percent>%?)" + _SURELY
+    r"\s*(?P<key>\S.*?)\s+(?P<verb>drops|rises)\s+(?:by\s+)?(?P<bound>[^\s%]+)\s*(?P<percent>%?)" + _SURELY
 )
 _FORMS = (
     "write METRIC<NUMBER (or <=, >, >=), 'METRIC drops NUMBER%' or 'METRIC rises NUMBER%', with 'surely' behind it "
@@ -155,9 +159,13 @@ def _development(fingerprints: Mapping[str, str]) -> str | None:
     return fingerprints.get("development", fingerprints.get("train"))
 
 
-def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -> None:
-    """Refuse gates that the audit to come cannot judge: at another cut-off, or relative to a base that is not there."""
+def check_gates(
+    gates: Iterable[Gate], ks: Collection[int], base: Base | None, chosen: GroupNames = NONE_CHOSEN
+) -> None:
+    """Refuse gates that the audit to come cannot judge: at another cut-off, of a group that nobody chose, or relative
+    to a base that is not there."""
     for gate in gates:
+        _check_group(gate, chosen)
         k = gate.key.k
         if k not in ks:
             measured = ", ".join(map(str, ks))
@@ -183,9 +191,23 @@ def check_gates(gates: Iterable[Gate], ks: Collection[int], base: Base | None) -
         if gate.key not in base.metrics:
             raise ConfigError(
                 f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too, -k {k}"
+                f"{'' if gate.key.chosen is None else ' and with the same groups'}"
             )
         if gate.surely:
             base.check_sure(gate)
+
+
+def _check_group(gate: Gate, chosen: GroupNames) -> None:
+    key = gate.key
+    if key.chosen is None or key.group in key.metric.chosen_groups(chosen):
+        return
+    kind = "user" if key.chosen.of_users else "item"
+    known = key.metric.chosen_groups(chosen)
+    told = f"the groups are {', '.join(known)}{suggestion(str(key.group), known)}" if known else "there are no groups"
+    raise ConfigError(
+        f"gate '{gate.text}' cannot be judged: {told}; give a table with this one as --{kind}-groups FILE, or change "
+        f"the gate"
+    )
 
 
 def refuse_problems(result: AuditResult) -> None:

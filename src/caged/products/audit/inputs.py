@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,19 +15,17 @@ from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
 from caged.data.readers.canonical import is_canonical
-from caged.data.readers.columns import Column, Columns, IdsAs, ids_of, integers_where_all, need_column, refuse_repeated
+from caged.data.readers.columns import Column, Columns, IdsAs, ids_of, need_column, refuse_repeated
 from caged.data.readers.files import (
     DEFAULT_COLUMNS,
     arrow_table,
     line_finder,
-    opened_parquet,
     read_frame_part,
     read_part,
+    read_table,
     reader_for,
-    suffix_of,
 )
 from caged.data.readers.folders import read_part_files
-from caged.data.readers.text import csv_options, header_hint, header_of, read_text
 from caged.data.source import Source, holds_part_files, load
 from caged.data.splits.kinds import Split
 from caged.errors import DataError
@@ -156,17 +154,21 @@ def _part(source: Log, name: str, how: _Reading) -> Interactions:
 class _ItemColumns(Columns):
     """item_id, and title where there is one."""
 
-    def find(self, found: Any, where: str, *, hint: str = "") -> list[str]:
+    def find(self, found: Sequence[str], where: str, *, hint: str = "") -> list[str]:
         read = [self.item, *(["title"] if "title" in found else [])]
         refuse_repeated([name for name in found if name in read], where)
         need_column(self.item, found, where, fix="an item table needs one, rename it", hint=hint)
         return read
 
+    def identifiers(self, found: Sequence[str]) -> tuple[str, ...]:
+        return (self.item,)
+
 
 def _item_table(items: Any, kind: IdsAs) -> tuple[IdMap, dict[str, str]]:
     where = str(items) if isinstance(items, str | Path) else "the frame of items"
-    table = _read_item_table(Path(items), kind) if isinstance(items, str | Path) else arrow_table(items)
-    table = table.select(_ItemColumns().find(table.column_names, where))
+    columns = _ItemColumns(ids=kind)
+    table = read_table(Path(items), columns, "item table") if isinstance(items, str | Path) else arrow_table(items)
+    table = table.select(columns.find(table.column_names, where))
     if table.num_rows == 0:
         raise DataError(f"{where} holds no items; leave the item table out, or give one with a row per item")
     line_of = line_finder(Path(items)) if isinstance(items, str | Path) else None
@@ -176,28 +178,3 @@ def _item_table(items: Any, kind: IdsAs) -> tuple[IdMap, dict[str, str]]:
     names = ids.cast(pa.large_string()).to_pylist()
     titles = table["title"].to_pylist()
     return IdMap.of(ids), {name: str(title) for name, title in zip(names, titles, strict=True) if title}
-
-
-def _read_item_table(path: Path, kind: IdsAs) -> pa.Table:
-    """Parquet, CSV or TSV; CSV identifiers as integers where all of them are, unless all are text."""
-    from pyarrow import csv
-
-    reader_for(path)
-    suffix = suffix_of(path) or ""
-    if suffix in {".parquet", ".pq"}:
-        with opened_parquet(path) as file:
-            return file.read(columns=_ItemColumns().find(file.schema_arrow.names, str(path)))
-    if not suffix.startswith((".csv", ".tsv")):
-        raise DataError(f"{path} is no item table; give a .parquet, .csv or .tsv file with a column item_id")
-    delimiter = "," if suffix.startswith(".csv") else "\t"
-    content = read_text(path)
-    header = header_of(path, content, delimiter)
-    names = _ItemColumns().find(header, str(path), hint=header_hint(header))
-    try:
-        table = csv.read_csv(pa.BufferReader(content), **csv_options(names, delimiter, newlines_in_values=True))
-    except pa.ArrowException as error:
-        raise DataError(f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); repair the line") from error
-    if kind == "text":
-        return table
-    ids = integers_where_all(Column(table["item_id"], "item_id", str(path)))
-    return table.set_column(table.column_names.index("item_id"), "item_id", ids)

@@ -20,6 +20,8 @@ from caged.evaluation.bootstrap import Interval
 from caged.evaluation.foreign.collect import collect
 from caged.evaluation.foreign.list_columns import ListColumns
 from caged.evaluation.foreign.scan import Recommendations, Scan, scan
+from caged.evaluation.groups import USUAL as USUAL_GROUPS
+from caged.evaluation.groups import Grouping
 from caged.evaluation.intervals import found_intervals
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.measure import Missing, Report, measure
@@ -29,6 +31,7 @@ from caged.evaluation.parallel import meanwhile
 from caged.evaluation.reference import Reference
 from caged.products.audit.evidence import Evidence, checked, said_by_name
 from caged.products.audit.examples import examples_of
+from caged.products.audit.families import families_of
 from caged.products.audit.inputs import AuditInputs, Log, read_inputs
 from caged.products.audit.notes import notes_of, problems_of
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser, Exposure
@@ -87,6 +90,7 @@ def audit_lists(
     columns: Columns = DEFAULT_COLUMNS,
     list_columns: ListNames = USUAL,
     min_rating: float | None = None,
+    chosen: Grouping = USUAL_GROUPS,
 ) -> AuditResult:
     """Audit lists that somebody else made.
 
@@ -95,10 +99,10 @@ def audit_lists(
     are then taken. Odd input is treated as docs/metrics.md says, counted in `counts` and told in `notes`. `missing` is
     what a user with relevant items and no list means: accuracy 0, or `skip`. `columns` names the columns of files and
     frames, `list_columns` those of lists that are called otherwise; `min_rating` leaves out interactions of the logs
-    that were rated lower.
+    that were rated lower. `chosen` says how many items are popular, and which further groups there are.
     """
     evidence = checked(evidence)
-    keys = reported_keys(_distinct(ks))
+    keys = reported_keys(_distinct(ks), chosen.names)
     inputs = read_inputs(
         train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
     )
@@ -110,13 +114,14 @@ def audit_lists(
     catalogue = inputs.item_ids
     scanned = scan(source, inputs.user_ids, catalogue)
     inputs = inputs.joined_by(scanned.unknown_users, scanned.unknown_items)
+    groups = chosen.of(inputs.train)
     about = _About(name or source.name, command, None, inputs.titles, inputs.notes)
     how = _How(drop_seen, missing, scanned.has_ranks, scanned.notes, catalogue)
     with meanwhile(lambda: [part.fingerprint for part in inputs.parts.values()]) as fingerprints:
         lists, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
 
         def against(test: Interactions | None, rests_on: Evidence) -> AuditResult:
-            reference = Reference(inputs.train, inputs.valid, test)
+            reference = Reference(inputs.train, inputs.valid, test, groups)
             report = measure(lists, reference, metrics=keys, missing=missing, per_user_limit=PER_USER_LIMIT)
             fingerprints.result()  # each part keeps its own
             measured = Measured(report, reference)
@@ -226,7 +231,7 @@ def _result(
         intervals={key: one for key, one in found.items() if isinstance(one, Interval)},
         withheld={key: reason for key, reason in found.items() if isinstance(reason, str)},
         counts=counted,
-        notes=(*about.notes, *how.notes, *notes, *problems),
+        notes=(*about.notes, *how.notes, *reference.groups.notes, *notes, *problems),
         evidence=evidence,
         exposure=Exposure(
             item_ids=train.item_ids,
@@ -249,6 +254,7 @@ def _result(
         titles=about.titles,
         basis=Basis.of(reference, report.counts, missing=how.missing, catalogue=how.catalogue),
         problems=problems,
+        families=families_of(report, reference, ks[0]),
     )
 
 

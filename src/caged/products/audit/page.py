@@ -9,7 +9,7 @@ from caged.page.html import Page, Section, render
 from caged.products.audit.charts import has_test, main_k
 from caged.products.audit.evidence import SHORT
 from caged.products.audit.result import AuditResult
-from caged.products.audit.sections import SECTIONS, shown_keys
+from caged.products.audit.sections import sections_of, shown_keys
 from caged.products.audit.severity import severity
 from caged.products.audit.verdict import evidence_text, verdict
 from caged.runs.versions import versions
@@ -21,7 +21,7 @@ def audit_html(audit: AuditResult, *, further: Sequence[Section] = (), links: Se
 
 
 def audit_page(audit: AuditResult, *, further: Sequence[Section] = (), links: Sequence[tuple[str, str]] = ()) -> Page:
-    sections = [section for build in SECTIONS if (section := build(audit)) is not None]
+    sections = sections_of(audit)
     return Page(
         title=f"Popularity audit: {audit.name}",
         subtitle=_subtitle(audit),
@@ -30,7 +30,7 @@ def audit_page(audit: AuditResult, *, further: Sequence[Section] = (), links: Se
         notice=evidence_text(audit),
         sections=[*sections[:-1], *further, sections[-1]],
         command=audit.command or "a call of caged.audit in Python",
-        glossary=glossary([key for key in shown_keys(audit) if key.k == main_k(audit)]),
+        glossary=glossary([key for key in shown_keys(audit) if key.k == main_k(audit)], audit.share),
         facts=_facts(audit),
         links=links,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from caged.data.ids import Array, IdMap
+from caged.data.popularity import POPULAR_SHARE
 from caged.evaluation.basis import Basis
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.metrics import MetricKey
@@ -42,6 +45,24 @@ class ExampleUser(NamedTuple):
     profile: tuple[ExampleItem, ...]  # the most telling few of the training items
     profile_size: int
     shown: tuple[ExampleItem, ...]
+
+
+class ChosenGroup(NamedTuple):
+    """A group that somebody chose. The shares are those of all interactions or places; users have none."""
+
+    name: str
+    key: str  # as metric keys name it
+    size: int  # items, or users of the report
+    history: float = math.nan
+    places: float = math.nan  # the first k of all lists, at the first k
+    wanted: float = math.nan
+
+
+class ChosenFamily(NamedTuple):
+    name: str
+    key: str
+    of_users: bool
+    groups: tuple[ChosenGroup, ...]
 
 
 class GateOutcome(NamedTuple):
@@ -78,6 +99,12 @@ class AuditResult:
     basis: Basis | None = None  # what it was measured with
     gates: tuple[GateOutcome, ...] = ()  # conditions that somebody set, and whether they were met
     problems: tuple[str, ...] = ()  # among the notes: the input is wrong as a whole, so no gate may pass
+    families: tuple[ChosenFamily, ...] = ()  # of groups that somebody chose
+
+    @property
+    def share(self) -> Fraction:
+        """Of the items with training interactions that are popular."""
+        return POPULAR_SHARE if self.basis is None else self.basis.share
 
     @property
     def keys(self) -> list[MetricKey]:

@@ -11,13 +11,14 @@ import numpy as np
 
 from caged.data.ids import Array
 from caged.evaluation.metrics import MetricKey
-from caged.page.definitions import GROUP_NAMES, INTERVAL, NICHE, POPULAR, meaning
+from caged.page.definitions import GROUP_NAMES, INTERVAL, meaning, niche, popular
 from caged.page.html import ColumnHead, Listing, Person, Section, ShownItem, Table, Term, Tile
 from caged.page.numbers import UNDEFINED, percent
 from caged.page.units import in_table, share, together
 from caged.products.audit import charts as figures
 from caged.products.audit.charts import has_test, interval_text, main_k, name_of
 from caged.products.audit.evidence import TEXTS
+from caged.products.audit.group_sections import group_sections
 from caged.products.audit.ranges import range_of
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
 
@@ -62,14 +63,15 @@ def _glance(audit: AuditResult) -> Section:
         if found is not None:
             value, low, high = together(key, *found[:3])
             between = f"{low} to {high}" if found.known else ""
-            tiles.append(Tile(Term(title, f"{key}: {meaning(key)}"), value, between, key))
+            tiles.append(Tile(Term(title, f"{key}: {meaning(key, audit.share)}"), value, between, key))
     return Section("At a glance", tiles=tiles[:_TILES_SHOWN])
 
 
 def _places(audit: AuditResult) -> Section:
+    cut = f"Popular items are {popular(audit.share)}; niche items are {niche(audit.share)}."
     return Section(
         "Who gets the places in the lists",
-        [f"Popular items are {POPULAR}; niche items are {NICHE}. The chart cuts finer, into tenths."],
+        [f"{cut} The chart cuts finer, into tenths."],
         figures.exposure_figure(audit),
     )
 
@@ -239,7 +241,7 @@ def _number_table(audit: AuditResult) -> Table:
     ]
     rows = [
         [
-            Term(key, meaning(key)),
+            Term(key, meaning(key, audit.share)),
             in_table(key)(audit.metrics[key]),
             interval_text(audit, key, in_table(key)) or UNDEFINED,
             f"{audit.users.get(key, 0):,}",
@@ -275,3 +277,13 @@ SECTIONS: tuple[Callable[[AuditResult], Section | None], ...] = (
     _treatment,
     _all_numbers,
 )
+
+
+def sections_of(audit: AuditResult) -> list[Section]:
+    """All that have something to say; one for each family of chosen groups, before the further tests."""
+    place = SECTIONS.index(_several_tests)
+    before, after = (
+        [section for build in builds if (section := build(audit)) is not None]
+        for builds in (SECTIONS[:place], SECTIONS[place:])
+    )
+    return [*before, *group_sections(audit), *after]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from caged.data.popularity import ITEM_GROUPS
 from caged.evaluation.metrics import MetricKey
-from caged.page.definitions import meaning
+from caged.page.definitions import meaning, part_of_items
 from caged.page.html import Finding
 from caged.page.numbers import percent
 from caged.products.audit.charts import has_test, main_k, name_of, top_rows
@@ -41,7 +41,7 @@ def evidence_text(audit: AuditResult) -> str:
 def _about_items(audit: AuditResult) -> Finding:
     k = main_k(audit)
     key = MetricKey("tail_share", k)
-    measured = f"100% minus {key}. {meaning(key)}"
+    measured = f"100% minus {key}. {meaning(key, audit.share)}"
     lean, graded = lean_of_lists(audit), severity(audit)
     if lean is None or graded is None:
         text = "too few items have training interactions, or there are no lists, to tell popular items from niche ones."
@@ -53,8 +53,8 @@ def _about_items(audit: AuditResult) -> Finding:
     shown = audit.exposure.shown[k]
     most = [name_of(audit, row) for row in top_rows(shown, shown > 0, _NAMED)]
     text = (
-        f"the most popular fifth of the items fills {lean.places.written()} of the first {k} places and accounts for "
-        f"{made_up}; shown most often: {', '.join(most)}."
+        f"the most popular {part_of_items(audit.share)} of the items fills {lean.places.written()} of the first {k} "
+        f"places and accounts for {made_up}; shown most often: {', '.join(most)}."
     )
     return Finding(lead, text, measured)
 
@@ -63,7 +63,7 @@ def _about_users(audit: AuditResult) -> Finding:
     k = main_k(audit)
     lift = MetricKey("popularity_lift", k)
     niche, blockbuster = (range_of(audit, lift.of(group)) for group in ("niche-taste", "blockbuster"))
-    measured = meaning(lift.of("niche-taste"))
+    measured = meaning(lift.of("niche-taste"), audit.share)
     if niche is None:
         text = "no list belongs to a user of this group with a training history."
         return Finding("Nothing can be said about people with niche taste", text, measured)
@@ -98,7 +98,7 @@ def _served(audit: AuditResult, k: int) -> str:
 def _about_worth(audit: AuditResult) -> Finding:
     k = main_k(audit)
     of_popular, of_niche = (MetricKey("recall", k, group) for group in ITEM_GROUPS)
-    measured = f"{of_popular} and {of_niche}. {meaning(of_niche)}"
+    measured = f"{of_popular} and {of_niche}. {meaning(of_niche, audit.share)}"
     if not has_test(audit):
         text = "no test part was given, so this page describes the lists and cannot say how good they are."
         return Finding("Whether people wanted these items is not known", text, measured)

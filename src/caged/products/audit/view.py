@@ -13,6 +13,7 @@ import pyarrow as pa
 from caged.arguments import whole_number
 from caged.data.readers.columns import Columns
 from caged.evaluation.bootstrap import Interval
+from caged.evaluation.groups import grouping
 from caged.evaluation.measure import Missing
 from caged.evaluation.metrics import MetricKey
 from caged.files import write_text
@@ -22,9 +23,10 @@ from caged.page.text_table import plain_lines
 from caged.products.audit.charts import has_test, interval_text
 from caged.products.audit.evidence import Evidence
 from caged.products.audit.folder import write_audit
+from caged.products.audit.group_sections import group_tables
 from caged.products.audit.of_lists import ListNames, audit_lists
 from caged.products.audit.page import audit_html
-from caged.products.audit.result import AuditResult
+from caged.products.audit.result import AuditResult, ChosenFamily
 from caged.products.audit.severity import severity
 from caged.products.audit.verdict import evidence_text, verdict
 
@@ -94,6 +96,8 @@ class Audit:
 
     def __str__(self) -> str:
         lines = plain_lines(HEADERS, summary_rows(self.result))
+        for table in group_tables(self.result):
+            lines += ["", table.title, *plain_lines(table.headers, table.rows)]
         return "\n".join([summary_title(self.result), *self.verdict, "", *lines, *self.notes])
 
     def __repr__(self) -> str:
@@ -124,6 +128,10 @@ def audit(
     score_column: str | None = None,
     rank_column: str | None = None,
     ids: str = "auto",
+    popular_share: float | None = None,
+    item_groups: Any = None,
+    user_groups: Any = None,
+    group_separator: str | None = None,
 ) -> Audit:
     """See the popularity bias of any recommender.
 
@@ -134,9 +142,17 @@ def audit(
     what the test rests on (natural, intervened, random or oracle), `further_tests` are other tests by name. The columns
     of lists may be named; who names a score or a rank reads that one alone. `ids="text"` takes every identifier for a
     name, also `NaN` or `1.2e+12`.
+
+    `popular_share` is the share of the items with training interactions that is popular; a fifth unless given.
+    `item_groups` and `user_groups` are tables with an id and columns such as genre or age band: a file, `FILE:COLUMN`,
+    a frame, or a list of these. Every metric of item or user groups is then also reported for theirs, as
+    `recall@20/genre=Drama` and `recall@20/user:age=18-24`, with `rsp@20/genre` and `reo@20/genre` for parity. List
+    columns put an item into several groups; text does where `group_separator` stands in it.
     """
     several = list(k) if isinstance(k, Sequence | np.ndarray) and not isinstance(k, str | bytes) else [k]
     ks = tuple(whole_number("k", one, least=1, most=LONGEST_LISTS) for one in several)
+    columns = Columns().reading_ids(ids)
+    chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
     result = audit_lists(
         recs,
         train=train,
@@ -150,7 +166,8 @@ def audit(
         further_tests=further_tests,
         name=name,
         list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
-        columns=Columns().reading_ids(ids),
+        columns=columns,
+        chosen=chosen,
     )
     return Audit(result)
 
@@ -212,6 +229,7 @@ def to_json(result: AuditResult) -> dict[str, Any]:
         "counts": result.counts,
         "notes": list(result.notes),
         "fingerprints": result.fingerprints,
+        **({"groups": [_family_json(family) for family in result.families]} if result.families else {}),
         "further_tests": {
             name: {
                 "evidence": other.evidence,
@@ -222,3 +240,8 @@ def to_json(result: AuditResult) -> dict[str, Any]:
             for name, other in result.further.items()
         },
     }
+
+
+def _family_json(family: ChosenFamily) -> dict[str, Any]:
+    groups = [one._asdict() for one in family.groups]
+    return {"family": family.name, "of": "users" if family.of_users else "items", "groups": groups}

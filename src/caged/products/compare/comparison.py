@@ -10,9 +10,11 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from caged.arguments import described, instance, instances, place
+from caged.data.popularity import POPULAR_SHARE
 from caged.errors import ConfigError, unknown
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.metrics import MetricKey
@@ -28,7 +30,7 @@ from caged.products.compare.groups import (
     grouped,
 )
 from caged.products.compare.leaders import Leader, leader_of
-from caged.products.compare.notes import notes, warnings
+from caged.products.compare.notes import about_groups, notes, warnings
 
 DEFAULT_K = 20
 DEFAULT_METRICS = (
@@ -75,10 +77,17 @@ class Comparison:
     leaders: tuple[Leader, ...]  # in accuracy and on niche items, or in the first two metrics
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+    by_groups: tuple[MetricKey, ...] = ()  # that all folders have for groups that somebody chose, whether shown or not
 
     @property
     def baseline(self) -> Group:
         return self.methods[0]
+
+    @property
+    def share(self) -> Fraction:
+        """Of the items with training interactions that are popular."""
+        basis = self.baseline.entries[0].basis
+        return POPULAR_SHARE if basis is None else basis.share
 
     @property
     def values(self) -> dict[str, dict[str, float]]:
@@ -132,6 +141,7 @@ def compare(
     told = keys[:2] if trade_off is None else [trade_off.x, trade_off.y]
     leaders = [leader_of(groups, key, one_split=one_split) for key in told]
     protocol = next((entry.protocol for entry in entries if entry.protocol), None)
+    by_groups = _by_groups(entries, k, bases)
     return Comparison(
         dataset=next((entry.dataset for entry in entries if entry.dataset), None),
         protocol=protocol,
@@ -141,8 +151,9 @@ def compare(
         seed_test=("welch" if one_split else "paired") if over_seeds else None,
         trade_off=trade_off,
         leaders=tuple(one for one in leaders if one is not None),
-        notes=(*notes(groups, found, ks, one_split=one_split), *bases.notes),
+        notes=(*notes(groups, found, ks, one_split=one_split), *bases.notes, *about_groups(by_groups, keys)),
         warnings=(*warnings(groups[0].name, found, protocol), *bases.warnings),
+        by_groups=by_groups,
     )
 
 
@@ -184,6 +195,12 @@ def _chosen(
     if not keys:
         raise ConfigError("no metric is named; give at least one, e.g. recall@20, or leave --metrics out")
     return keys
+
+
+def _by_groups(entries: Sequence[Entry], k: int, bases: Bases) -> tuple[MetricKey, ...]:
+    """What all folders say about groups that somebody chose."""
+    keys = [key for key in entries[0].keys if key.chosen is not None and key.k == k and bases.allow(key)]
+    return tuple(key for key in keys if all(key in entry.metrics for entry in entries))
 
 
 def _at(k: int, patterns: Sequence[str]) -> list[MetricKey]:

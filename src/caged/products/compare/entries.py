@@ -76,7 +76,8 @@ class Entry:
     def _values(self, key: MetricKey) -> Array:
         """Those of a user group are the values of its users."""
         column = key.of(key.item_group)
-        needed = (column, "user_group") if key.user_group else (column,)
+        member = key.user_group if key.chosen else "user_group"
+        needed = (column, member) if key.user_group else (column,)
         if not all(name in self.per_user.schema.names for name in needed):
             return np.full(len(self.per_user.users), np.nan)
         return self.per_user.values_of(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEAST_RUNS
 from caged.products.compare.differences import Difference
 from caged.products.compare.groups import Group, development_of, kind_of_test
@@ -37,6 +38,17 @@ def notes(
     if len({development_of(entry) for entry in entries}) > 1 and one_split:
         said.append("the validation parts differ: they were masked, so the candidates are not quite the same")
     return said
+
+
+def about_groups(by_groups: Sequence[MetricKey], shown: Sequence[MetricKey]) -> list[str]:
+    """Where to find what the folders say about groups that somebody chose, and that is not shown."""
+    families = dict.fromkeys(key.chosen.family for key in by_groups if key.chosen is not None)
+    if not families or any(key.chosen is not None for key in shown):
+        return []
+    return [
+        f"all folders have metrics by {', '.join(families)}, which are not compared here: name those that matter, "
+        f"such as --metrics {by_groups[0]}"
+    ]
 
 
 def _about_tests(groups: Sequence[Group], *, one_split: bool) -> list[str]:

@@ -92,7 +92,8 @@ def _trade_off_figure(comparison: Comparison, found: TradeOff) -> Figure:
         f"surely beaten ({SURELY}): {unbeaten}. The thin lines are 95% intervals over users. The axes show where the "
         "points are and need not begin at zero."
     )
-    columns = [ColumnHead("method", numeric=False), *(ColumnHead(key, meaning(key)) for key in (found.x, found.y))]
+    axes = [ColumnHead(key, meaning(key, comparison.share)) for key in (found.x, found.y)]
+    columns = [ColumnHead("method", numeric=False), *axes]
     columns.append(ColumnHead("on the front", numeric=False))
     columns.append(ColumnHead("surely beaten", f"Yes: {SURELY}.", numeric=False))
     rows = [
@@ -144,7 +145,7 @@ def _difference_figure(comparison: Comparison) -> Figure:
                 width=width,
             )
 
-        return Panel(draw, Term(f"{key}, difference", meaning(key)))
+        return Panel(draw, Term(f"{key}, difference", meaning(key, comparison.share)))
 
     rows = [
         [titles[one.method], one.metric, *_difference_cells(one)]
@@ -174,7 +175,7 @@ def _page(comparison: Comparison, command: str) -> Page:
         notice=" ".join(f"Warning: {one}." for one in comparison.warnings),
         findings=(),
         sections=_sections(comparison),
-        glossary=glossary(comparison.metrics),
+        glossary=glossary(comparison.metrics, comparison.share),
         command=command,
         facts=[
             *((name, version) for name, version in versions().items()),
@@ -211,10 +212,28 @@ def _sections(comparison: Comparison) -> list[Section]:
         found.append(
             Section("Tests over users", table=_tests(comparison, user_test_table(comparison)), folded="All tests")
         )
-    return [*found, Section("How this was compared", closing(comparison))]
+    return [*found, *_group_sections(comparison), Section("How this was compared", closing(comparison))]
 
 
-def _values(comparison: Comparison) -> Table:
+def _group_sections(comparison: Comparison) -> list[Section]:
+    """A table for each family of groups that somebody chose."""
+    families: dict[tuple[str, bool], list[MetricKey]] = {}
+    for key in comparison.by_groups:
+        if key.chosen is not None:
+            families.setdefault((key.chosen.family, key.chosen.of_users), []).append(key)
+    return [
+        Section(
+            f"{'Users' if of_users else 'Items'} by {family}",
+            ["Values without tests. Differences and tests are shown for the metrics that --metrics names."],
+            table=_values(comparison, keys, f"values by {family}"),
+            folded=f"All {len(keys)} values",
+            number=number,
+        )
+        for number, ((family, of_users), keys) in enumerate(families.items(), start=1)
+    ]
+
+
+def _values(comparison: Comparison, keys: Sequence[MetricKey] | None = None, what: str = "values") -> Table:
     """Metrics down, methods across: there are mostly fewer methods than metrics."""
     columns = [ColumnHead("metric", numeric=False), ColumnHead("better", _TERMS["better"], numeric=False)]
     columns += [
@@ -224,10 +243,14 @@ def _values(comparison: Comparison) -> Table:
         for group in comparison.methods
     ]
     rows: list[list[str | Term]] = [
-        [Term(key, meaning(key)), better(key), *(_unbroken(_value(group, key)) for group in comparison.methods)]
-        for key in comparison.metrics
+        [
+            Term(key, meaning(key, comparison.share)),
+            better(key),
+            *(_unbroken(_value(group, key)) for group in comparison.methods),
+        ]
+        for key in (comparison.metrics if keys is None else keys)
     ]
-    return Table(_caption(comparison, "values"), columns, rows)
+    return Table(_caption(comparison, what), columns, rows)
 
 
 def _value(group: Group, key: MetricKey) -> str:
@@ -237,7 +260,7 @@ def _value(group: Group, key: MetricKey) -> str:
 
 def _differences(comparison: Comparison, group: Group) -> Table:
     rows: list[list[str | Term]] = [
-        [Term(one.metric, meaning(one.metric)), *_difference_cells(one)]
+        [Term(one.metric, meaning(one.metric, comparison.share)), *_difference_cells(one)]
         for one in comparison.differences
         if one.method == group.name
     ]
