@@ -1,5 +1,5 @@
 """Drawing only, for every product: knows none of them.
 
-`numbers` and `text_table` write text, `svg`, `charts` and `scatter` draw, `html` makes one self-contained page of it
-(extra `report`). Nothing is imported here, so that the command line starts fast.
+`numbers`, `units` and `text_table` write text, `looks` gives every method its colour, `svg`, `charts` and `scatter` draw,
+`figure_file` writes a drawing as a file, `html` makes one self-contained page (extra `report`). Nothing is imported here, so that the command line starts fast.
 """
