@@ -24,6 +24,7 @@ class APDA(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
         gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
@@ -64,6 +65,7 @@ class APDA(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         loss: Literal["bpr", "softmax"] = "bpr",
         temperature: float | None = None,
         gamma: float | None = None,
@@ -103,6 +105,7 @@ class AdjNorm(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
         gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
@@ -137,6 +140,7 @@ class AdjNorm(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         loss: Literal["bpr", "softmax"] = "bpr",
         temperature: float | None = None,
         gamma: float | None = None,
@@ -170,6 +174,7 @@ class AdvDrop(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         inv_tau (1): weight of L_inv in (6)
         tau (0.1): temperature in (5)
         inv_nodes (100): random users, and as many items, in (5), with replacement
@@ -186,7 +191,6 @@ class AdvDrop(Recommender):
         arm_target (prob): what (8) is the gradient of: P, or its logit alpha~
         arm_share_nodes (false): L_inv(m1) and L_inv(m2) over the same random nodes
         adv_capture (true): on CUDA, record a step of the adversary once and replay it
-        table_init (normal): start of both tables: N(0, 0.1^2), or Xavier-normal
 
     Options of training:
         learning_rate (0.001): Adam's step size
@@ -212,6 +216,7 @@ class AdvDrop(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         inv_tau: float = 1.0,
         tau: float = 0.1,
         inv_nodes: int = 100,
@@ -228,7 +233,6 @@ class AdvDrop(Recommender):
         arm_target: Literal["prob", "logit"] = "prob",
         arm_share_nodes: bool = False,
         adv_capture: bool = True,
-        table_init: Literal["normal", "xavier"] = "normal",
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,
@@ -249,15 +253,17 @@ class CAGED(Recommender):
     """caged: LightGCN whose edge weights follow an estimated likelihood (CIKM 2025).
 
     Options of the method:
+        embedding_size (64): width K of the tables
+        layers (3): propagation layers L
+        l2 (0.0001): weight of the L2 term of the ranking loss
+        layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
         gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
-        embedding_size (64): width K of the tables
-        layers (3): propagation layers L
-        l2 (0.0001): weight of the L2 term of the ranking loss
         lam (1): weight lambda of the reconstruction term
         beta (0): weight beta of the KL term
         eps (0.001): share epsilon of the new weights in an update; 0 is LightGCN
@@ -298,15 +304,17 @@ class CAGED(Recommender):
     def __init__(
         self,
         *,
+        embedding_size: int = 64,
+        layers: int = 3,
+        l2: float = 0.0001,
+        layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         loss: Literal["bpr", "softmax"] = "bpr",
         temperature: float | None = None,
         gamma: float | None = None,
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
-        embedding_size: int = 64,
-        layers: int = 3,
-        l2: float = 0.0001,
         lam: float = 1.0,
         beta: float = 0.0,
         eps: float = 0.001,
@@ -395,6 +403,7 @@ class GALORE(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
         gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
@@ -436,6 +445,7 @@ class GALORE(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         loss: Literal["bpr", "softmax"] = "bpr",
         temperature: float | None = None,
         gamma: float | None = None,
@@ -476,6 +486,7 @@ class IPS(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         ips_scheme (sn): how the weights are clipped and normalised
         eta (1): exponent of the propensity (1); 0 weights all items alike
         clip_quantile (0.5): weights are clipped at this quantile over the items; 1: not at all
@@ -504,6 +515,7 @@ class IPS(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         ips_scheme: Literal["ips", "c", "cn", "sn", "sn_batch"] = "sn",
         eta: float = 1.0,
         clip_quantile: float = 0.5,
@@ -584,6 +596,7 @@ class LightGCN(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
         gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
@@ -615,6 +628,7 @@ class LightGCN(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         loss: Literal["bpr", "softmax"] = "bpr",
         temperature: float | None = None,
         gamma: float | None = None,
@@ -645,6 +659,7 @@ class LightGCNBCE(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
 
     Options of training:
         learning_rate (0.001): Adam's step size
@@ -670,6 +685,7 @@ class LightGCNBCE(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,
@@ -692,13 +708,14 @@ class MACR(Recommender):
     Options of the method:
         embedding_size (64): width K of the tables
         layers (3): propagation layers L; 0 is matrix factorisation
-        l2 (0.0001): weight of the L2 term (5)
+        l2 (1e-05): weight of the L2 term in (6)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         alpha (0.01): weight of the item branch in (6)
         beta (0.001): weight of the user branch in (6)
         c (scan): constant match in (7): a number, or scan: chosen on validation after training, 0 without validation
         c_candidates (0, 0.5, 1, 2, 5, 10, 20, 30, 40): values that the scan tries; among equals the first wins
-        fusion (matched): (2) within each triple, or over all pairs of triples of a batch
+        fusion (allpairs): (2) over all pairs of triples of a batch, or within each triple
 
     Options of training:
         learning_rate (0.001): Adam's step size
@@ -722,13 +739,14 @@ class MACR(Recommender):
         *,
         embedding_size: int = 64,
         layers: int = 3,
-        l2: float = 0.0001,
+        l2: float = 1e-05,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         alpha: float = 0.01,
         beta: float = 0.001,
         c: float | str = "scan",
         c_candidates: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0),
-        fusion: Literal["matched", "allpairs"] = "matched",
+        fusion: Literal["matched", "allpairs"] = "allpairs",
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,
@@ -792,6 +810,7 @@ class Reg(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (0.0001): weight of the L2 term (5)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         reg_variant (score): what must not follow popularity: the score of the positive (2) or, as samreg, the margin (3)
         reg_weight (1): weight gamma_reg of the penalty in (2)
         samreg_weight (0.05): weight w of the penalty in (3)
@@ -822,6 +841,7 @@ class Reg(Recommender):
         layers: int = 3,
         l2: float = 0.0001,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         reg_variant: Literal["score", "samreg"] = "score",
         reg_weight: float = 1.0,
         samreg_weight: float = 0.05,
@@ -851,6 +871,7 @@ class Softmax(Recommender):
         layers (3): propagation layers L; 0 is matrix factorisation
         l2 (1e-05): weight of the L2 term in (3)
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         temperature (0.15): divisor tau of the cosines in (2)
         gamma (0.1): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left
         candidates (batch): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives
@@ -881,6 +902,7 @@ class Softmax(Recommender):
         layers: int = 3,
         l2: float = 1e-05,
         layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
         temperature: float = 0.15,
         gamma: float = 0.1,
         candidates: Literal["batch", "uniform"] = "batch",

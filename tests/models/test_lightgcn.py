@@ -142,6 +142,12 @@ def test_initial_tables_have_the_published_scale():
     assert abs(method.encoder.items.mean().item()) < 2e-3
 
 
+def test_xavier_tables_have_a_scale_of_their_own_each():
+    method = prepared(graph_of([(0, 0)], 400, 100), embedding_size=64, table_init="xavier")
+    for table in method.encoder.parameters:
+        assert table.std().item() == pytest.approx(math.sqrt(2 / (len(table) + 64)), rel=0.03)
+
+
 @pytest.mark.parametrize(("option", "value"), [("layers", 1), ("layer_scale", 2.0), ("l2", 0.5), ("embedding_size", 3)])
 def test_every_option_changes_the_loss(option, value):
     graph = random_graph(edges=60)

@@ -13,7 +13,8 @@ from caged.config import build
 from caged.data import carve_validation
 from caged.errors import ConfigError
 from caged.evaluation.evaluate import make_validator
-from caged.graph import Tables
+from caged.graph import BipartiteGraph, Tables
+from caged.models import macr
 from caged.models.contract import DotScorer, EpochContext
 from caged.models.encoder import gather, scores
 from caged.models.lightgcn_bce import LightGCNBCE, LightGCNBCEConfig
@@ -126,6 +127,30 @@ def test_all_pairs_is_the_broadcast_of_the_official_code():
     """(B,) scores times (B, 1) gates: entry [r, c] is y_k[c] gate[r]."""
     positive, gate = torch.tensor([1.0, 2.0]), torch.tensor([[3.0], [4.0]])
     assert (positive * gate).tolist() == torch.outer(gate.squeeze(1), positive).tolist() == [[3, 6], [4, 8]]
+
+
+@pytest.mark.parametrize("rows", [1, 4, 6, 100])
+def test_blocks_of_all_pairs_are_the_whole_matrix(monkeypatch, rows):
+    monkeypatch.setattr(macr, "PAIR_BYTES", rows * 6 * 4)
+    pairs, gates = torch.randn(2, 2, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64).unbind()
+    weight = torch.tensor([0.3, 0.3, 0.2, 0.1, 0.1, 0.0], dtype=torch.float64)
+    assert torch.autograd.gradcheck(macr.all_pairs, (pairs.requires_grad_(), gates.requires_grad_(), weight))
+
+
+def test_the_history_has_the_health_of_the_item_head(caplog):
+    """Beside the loss of a head of zeros; whoever ends above it is told."""
+    train, _ = carve_validation(skewed(), seed=1)
+    method = MACR(MACRConfig(embedding_size=4, c=0.0, alpha=0.0))
+    ctx = EpochContext("train", 1, 1, None, losses={"item": 1.5})
+    prepared(method, BipartiteGraph.from_interactions(train))
+    method.end_epoch(ctx)
+    assert ctx.log["item_head"] == {"loss": 1.5, "zero_head": pytest.approx(2 * math.log(2))}
+    method.finish(EpochContext("finish", 0, 0, None))
+    assert "item head ended with a loss of 1.5000, no better than a head of zeros (1.3863)" in caplog.text
+    caplog.clear()
+    method.end_epoch(EpochContext("train", 2, 1, None, losses={"item": 1.2}))
+    method.finish(EpochContext("finish", 0, 0, None))
+    assert not caplog.text
 
 
 def test_loss_of_one_triple_by_hand():
@@ -265,7 +290,7 @@ def test_other_words_are_errors():
         build(MACRConfig, {"c_candidates": []}, "method")
 
 
-@pytest.mark.parametrize(("option", "value"), [("alpha", 1.0), ("beta", 1.0), ("fusion", "allpairs"), ("l2", 0.5)])
+@pytest.mark.parametrize(("option", "value"), [("alpha", 1.0), ("beta", 1.0), ("fusion", "matched"), ("l2", 0.5)])
 def test_every_option_changes_the_loss(option, value):
     graph = random_graph()
     batch = some_batch(graph)

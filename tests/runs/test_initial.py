@@ -59,7 +59,11 @@ def test_it_starts_from_the_tables_of_the_run(tuned: Path, finished_run: Path) -
     assert given.keys() == kept.keys() == {"users", "items"}
     assert all(bool((given[name] == kept[name]).all()) for name in given)
     final = load_file(tuned / "checkpoint" / "model.safetensors")
-    assert all(not bool((given[name] == final[name]).all()) for name in given)
+    run = read(tuned / "run.json")
+    assert history(tuned)[0]["start"]["recall@20"] == run["init"]["training"]["best_validation"]
+    unchanged = all(bool((given[name] == final[name]).all()) for name in given)
+    assert unchanged == (run["training"]["best_epoch"] == 0)  # then no epoch was better than the start
+    assert run["training"]["best_validation"] >= run["init"]["training"]["best_validation"]
 
 
 def test_without_init_lightgcn_is_trained_first(log_csv: Path, tmp_path: Path) -> None:

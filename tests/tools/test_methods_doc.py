@@ -64,7 +64,7 @@ def test_a_method_of_ones_own_gets_its_table(weird: None) -> None:
     assert "| `shape` | round | round \\| square | square | which \\| of them | a dream |" in table
     assert "| `sizes` | 0.5, 2 | a list (a finite number, ...) | - | how large | our choice |" in table
     assert "| `active` | false |" in table
-    assert "As in `lightgcn`: `embedding_size`, `layers`, `l2`, `layer_scale`, `loss`, `temperature`," in table
+    assert "As in `lightgcn`: `embedding_size`, `layers`, `l2`, `layer_scale`, `table_init`, `loss`," in table
     assert updated(table, Path("nowhere")) == table
 
 

@@ -168,6 +168,42 @@ def test_stages_run_in_order_each_with_its_own_best():
     ]
 
 
+@pytest.mark.parametrize("start", [0.5, 0.2])
+def test_the_start_of_a_stage_may_be_its_best_state(start):
+    """Where it counts, it is epoch 0, before the first batch; its validation stands in the first line of the stage."""
+    method = Scripted((Stage("first", epochs=2), Stage("second", epochs=2, start_counts=True)))
+    recorder = Recorder()
+    progress = scripted_loop(method, [0.1, 0.5, start, 0.3, 0.4], observers=(recorder,)).run()
+    assert progress.stopping.best_epoch == (0 if start == 0.5 else 2)
+    assert ["start" in line for line in recorder.records] == [False, False, True, False]
+    assert recorder.records[2]["start"] == {"recall@20": start}
+    assert [line["best_epoch"] for line in recorder.records] == ([1, 2, 0, 0] if start == 0.5 else [1, 2, 1, 2])
+    before = Scripted((Stage("first", epochs=2),))
+    scripted_loop(before, [0.1, 0.5]).run()
+    assert torch.equal(method.value, before.value) == (start == 0.5)
+    assert [stage.epochs for stage in progress.decided] == [2, 0 if start == 0.5 else 2]  # what a refit repeats
+
+
+def test_a_start_without_validation_is_no_candidate():
+    method = Scripted((Stage("only", epochs=2, start_counts=True),))
+    loop = scripted_loop(method, [])
+    loop.validate = None
+    assert loop.run().stopping.best_epoch == 0
+    assert loop.best is None
+
+
+def test_a_hook_sees_the_losses_of_its_epoch():
+    seen = []
+
+    class Watching(Scripted):
+        def end_epoch(self, ctx):
+            seen.append(ctx.losses)
+
+    recorder = Recorder()
+    scripted_loop(Watching(), [0.1] * 5, observers=(recorder,)).run()
+    assert seen == [line["loss"] for line in recorder.records]
+
+
 def test_a_fresh_optimizer_forgets_its_moments():
     def last_optimizer(fresh):
         loop = scripted_loop(Scripted((Stage("a", 2), Stage("b", 2, fresh_optimizer=fresh))), [0.1] * 4)

@@ -87,6 +87,7 @@ OPTIONS = {
     "method.layers": ("1", "model"),
     "method.l2": ("0.5", "model"),
     "method.layer_scale": ("2", "model"),
+    "method.table_init": ("xavier", "model"),
     "method.loss": ("softmax", "model"),
     "train.learning_rate": ("0.02", "model"),
     "train.batch_size": ("64", "model"),

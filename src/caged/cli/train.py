@@ -255,8 +255,10 @@ def _which_epoch(trained: dict[str, Any]) -> str:
         return ""
     if "refit" in trained:
         return f", refitted for {trained['refit']['epochs']} epochs"
-    if not trained["best_epoch"]:  # nothing was chosen
+    if trained["best_validation"] is None:  # nothing was chosen
         return f", all of {trained['epochs']} epochs"
+    if not trained["best_epoch"]:
+        return f", the start of stage {trained.get('stage', 'one')}: no epoch was better"
     stage = f" in stage {trained['stage']}" if "stage" in trained else ""
     return f", epoch {trained['best_epoch']} of {trained.get('stage_epochs', trained['epochs'])}{stage}"
 

@@ -49,6 +49,7 @@ class Stage(NamedTuple):
     epochs: int | None = None
     sampler: str | None = None
     fresh_optimizer: bool = False
+    start_counts: bool = False  # what the stage starts from is a candidate for its best state, as epoch 0
 
 
 class Losses(NamedTuple):
@@ -88,6 +89,7 @@ class EpochContext:
     validate: Callable[[Scorer], Metrics] | None
     improved: bool = False  # strictly better than every earlier validation of this stage
     metrics: Metrics | None = None  # validation of this epoch, None if it was not validated
+    losses: Mapping[str, float] | None = None  # means over the batches of this epoch, after them
     log: dict[str, Any] = field(default_factory=dict)  # diagnostics for this epoch's history line
     monitor: str = "recall@20"  # the metric of `validate` that decisions go by
     sampler: Sampler | None = None  # that draws the batches of this stage; None in `finish`

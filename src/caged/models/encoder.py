@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +13,18 @@ from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
 from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.seeding import Generators
+
+TABLE_INITS = ("normal", "xavier")
+NORMAL_SCALE = 0.1
+
+
+def xavier_scale(rows: int, columns: int) -> float:
+    """Standard deviation of a Xavier-normal matrix.
+
+    >>> xavier_scale(30, 2)
+    0.25
+    """
+    return math.sqrt(2.0 / (rows + columns))
 
 
 class Triples(NamedTuple):
@@ -33,7 +46,7 @@ class LightGCNEncoder:
         embedding_size: int,
         layer_weights: Sequence[float],
         generators: Generators,
-        init_scale: float = 0.1,
+        table_init: str = "normal",
         init_stream: str = "init",
     ) -> None:
         self.graph = graph
@@ -42,7 +55,8 @@ class LightGCNEncoder:
         draw = generators.on_host(init_stream)  # the same start on every device
 
         def table(rows: int) -> nn.Parameter:
-            values = torch.empty(rows, embedding_size).normal_(0.0, init_scale, generator=draw)
+            scale = xavier_scale(rows, embedding_size) if table_init == "xavier" else NORMAL_SCALE
+            values = torch.empty(rows, embedding_size).normal_(0.0, scale, generator=draw)
             return nn.Parameter(values.to(graph.device))
 
         self.users = table(graph.user_count)

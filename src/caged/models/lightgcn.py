@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from caged.config import option
 from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
 from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
-from caged.models.encoder import LightGCNEncoder
+from caged.models.encoder import TABLE_INITS, LightGCNEncoder
 from caged.seeding import Generators
 
 
@@ -50,6 +50,12 @@ class BackboneConfig:
         source="our control: the scale of the edge weights without an estimator",
         above=0,
     )
+    table_init: str = option(
+        "normal",
+        "start of the tables: N(0, 0.1^2), or Xavier-normal",
+        source="LightGCN code; the AdvDrop code starts Xavier-normal, its LightGCN too",
+        choices=TABLE_INITS,
+    )
 
 
 @dataclass(frozen=True)
@@ -70,15 +76,21 @@ def layer_weights(layers: int, scale: float) -> tuple[float, ...]:
 
 
 def backbone(
-    config: BackboneConfig, graph: BipartiteGraph, generators: Generators, weights: EdgeWeights | None = None
+    config: BackboneConfig,
+    graph: BipartiteGraph,
+    generators: Generators,
+    weights: EdgeWeights | None = None,
+    init_stream: str = "init",
 ) -> LightGCNEncoder:
-    """The encoder of (1) to (3), which most methods build on; other `weights` than 1/sqrt(d_u d_i) where given."""
+    """The encoder of (1) to (3), which methods build on; other `weights` than 1/sqrt(d_u d_i) where given."""
     return LightGCNEncoder(
         graph,
         degree_weights(graph) if weights is None else weights,
         embedding_size=config.embedding_size,
         layer_weights=layer_weights(config.layers, config.layer_scale),
         generators=generators,
+        table_init=config.table_init,
+        init_stream=init_stream,
     )
 
 

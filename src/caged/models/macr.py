@@ -25,14 +25,17 @@ validation; a number is in force in validation, too, so the epoch is chosen with
 | (7) as a product | vectors of K + 1 columns, `counterfactual`: sigma(y_u) (e_u, -c) . sigma(y_i) (e_i, 1) |
 
 Deviations. In the official code y_k has shape (B,) and the heads give (B, 1), so the product (2) is a B x B matrix of
-all pairs of triples, and (3) averages over it; the paper's formula is element-wise. `fusion=allpairs` follows the code.
-It adds 1e-10 within logarithms; we use softplus. It chooses epoch and c on the test part, with c = 40 on tests
+all pairs of triples, and (3) averages over it; the paper's formula is element-wise. We follow the code
+(`fusion=allpairs`): with `matched` both gates open and the item head learns nothing about popularity. A head of zeros
+has L_I = 2 ln 2, so L_I of each epoch stands beside that in the history (`item_head`), and training warns where it ends
+above. It adds 1e-10 within logarithms; we use softplus. It chooses epoch and c on the test part, with c = 40 on tests
 re-balanced to uniform popularity; where a test follows the natural distribution, a large c hurts, hence the scan.
 Tables start as in all methods here, the heads Xavier-uniform as in the code. Preset `macr_code`: the official values.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +44,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from caged.config import option
 from caged.errors import ConfigError
@@ -52,7 +56,11 @@ from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
 from caged.seeding import Generators
 
+log = logging.getLogger(__name__)
+
 SCAN = "scan"
+ZERO_HEAD = 2 * math.log(2)  # L_I of a head of zeros, which knows nothing
+PAIR_BYTES = 64 * 2**20  # most memory for a block of the matrix of all pairs
 
 
 @dataclass(frozen=True)
@@ -78,11 +86,12 @@ class MACRConfig(BackboneConfig):
         source="our choice: up to the official 40",
     )
     fusion: str = option(
-        "matched",
-        "(2) within each triple, or over all pairs of triples of a batch",
-        source="MACR paper; its code does allpairs",
+        "allpairs",
+        "(2) over all pairs of triples of a batch, or within each triple",
+        source="MACR code; its paper writes matched, with which the item head learns nothing",
         choices=("matched", "allpairs"),
     )
+    l2: float = option(1e-5, "weight of the L2 term in (6)", source="MACR code", minimum=0)
 
     def __post_init__(self) -> None:
         if isinstance(self.c, str) and self.c != SCAN:
@@ -103,9 +112,35 @@ def losses_of(found: HeadScores, fusion: str, weight: Tensor) -> Tensor:
 
 def all_pairs(pairs: Tensor, gates: Tensor, weight: Tensor) -> Tensor:
     """(3) averaged over the B x B matrix [r, c] = y_k[c] * gate[r]; `pairs` and `gates` are (2, B)."""
-    positive, negative = pairs
-    costs = F.softplus(-torch.outer(gates[0], positive)) + F.softplus(torch.outer(gates[1], negative))
-    return weight @ costs @ weight
+    cost: Tensor = _AllPairs.apply(pairs, gates, weight)  # type: ignore[no-untyped-call]
+    return cost
+
+
+class _AllPairs(torch.autograd.Function):
+    """Blocks of rows of at most `PAIR_BYTES`; the gradient comes with them, so that no matrix of B x B is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, pairs: Tensor, gates: Tensor, weight: Tensor) -> Tensor:
+        total = weight.new_zeros(())
+        to_pairs, to_gates = torch.zeros_like(pairs), torch.empty_like(gates)
+        rows = max(1, PAIR_BYTES // (4 * len(weight)))
+        for side, sign in enumerate((-1.0, 1.0)):  # softplus(-y) of a positive, softplus(y) of a negative
+            weighted = weight * pairs[side]
+            for first in range(0, len(weight), rows):
+                block = slice(first, first + rows)
+                logits = torch.outer(gates[side, block], sign * pairs[side])
+                total = total + weight[block] @ (F.softplus(logits) @ weight)
+                slopes = logits.sigmoid_()
+                to_gates[side, block] = sign * weight[block] * (slopes @ weighted)
+                to_pairs[side] += sign * weight * ((weight[block] * gates[side, block]) @ slopes)
+        ctx.save_for_backward(to_pairs, to_gates)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        to_pairs, to_gates = ctx.saved_tensors
+        return slope * to_pairs, slope * to_gates, None
 
 
 def _bce_of_rows(pairs: Sequence[Tensor], weight: Tensor) -> Tensor:
@@ -129,6 +164,7 @@ class MACR(EncoderMethod[MACRConfig]):
     user_head: nn.Parameter  # (K,)
     branch_weights: Tensor  # (3,): of L_O, L_I and L_U in (6)
     c: float
+    _item_loss: float | None = None  # of the last epoch
     scanned: list[list[float]]  # [c, value on validation], as tried
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
@@ -156,10 +192,22 @@ class MACR(EncoderMethod[MACRConfig]):
         total = self.branch_weights @ parts + self.config.l2 * found.penalty
         return Losses(total, {"bce": match, "item": item, "user": user, "l2": found.penalty})
 
+    def end_epoch(self, ctx: EpochContext) -> None:
+        """The health of the item head: how its loss compares with that of a head of zeros."""
+        if ctx.losses is not None:
+            self._item_loss = ctx.losses["item"]
+            ctx.log["item_head"] = {"loss": self._item_loss, "zero_head": ZERO_HEAD}
+
     def needs_validation(self) -> str | None:
         return "method.c=scan is chosen on it; a number for method.c needs none" if self.config.c == SCAN else None
 
     def finish(self, ctx: EpochContext) -> None:
+        if self._item_loss is not None and self._item_loss >= ZERO_HEAD:
+            log.warning(
+                "MACR's item head ended with a loss of %.4f, no better than a head of zeros (%.4f): it knows nothing "
+                "of popularity, and subtracting it removes none; use method.fusion=allpairs or a larger method.alpha",
+                *(self._item_loss, ZERO_HEAD),
+            )
         if self.config.c != SCAN:
             return
 

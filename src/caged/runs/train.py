@@ -6,6 +6,7 @@ nothing else is kept. The second time the same is done on train and validation t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,11 +169,11 @@ def _validator(spec: ExperimentSpec, chosen: Development, device: torch.device) 
 
 def _reached(loop: Loop, progress: Progress) -> dict[str, Any]:
     """Where training ended. With several stages `best_epoch` is of the last, while `epochs` are of all."""
-    stages = loop.method.stages()
+    stages, best = loop.method.stages(), progress.stopping.best
     return {
         "epochs": progress.epochs_in_total,
         "best_epoch": progress.stopping.best_epoch,
-        "best": progress.stopping.best,
+        "best": best if math.isfinite(best) else None,  # none: nothing was validated
         **({"stage": stages[-1].name, "stage_epochs": progress.epoch} if len(stages) > 1 else {}),
         "decisions": loop.decisions.to_json(),
     }

@@ -14,7 +14,7 @@ class StageDecisions(NamedTuple):
     """Of one stage; epochs count from 1."""
 
     stage: str
-    epochs: int  # behind the state that was kept
+    epochs: int  # behind the state that was kept; 0: what the stage started from
     improved: tuple[int, ...] = ()  # the epochs that validation called better than all before; the last was kept
 
     @classmethod

@@ -184,14 +184,26 @@ class Loop:
         sampler = Sampler(self.graph, batch_size, stage.sampler or self.config.sampler)
         last_epoch = self._replayed.epochs if self._replayed else stage.epochs or self.config.epochs
         optimizer = self._ensure_optimizer(stage)
+        start = self._consider_start() if stage.start_counts else None
         steps = make_steps(self.method, optimizer, self.generators, record=self.config.capture)
         while self.progress.epoch < last_epoch and not self.progress.stopping.exhausted:
             self.progress.epoch += 1
             self.progress.epochs_in_total += 1
             line = self._run_epoch(stage, sampler, steps, last_epoch)
+            if start is not None and self.progress.epoch == 1:
+                line["start"] = start
             for observer in self.observers:
                 observer.epoch(line)
             self._checkpoint()
+
+    def _consider_start(self) -> dict[str, float] | None:
+        """The state that a stage starts from is the first candidate for its best; its validation."""
+        if self.validate is None or self.progress.epoch > 0:
+            return None
+        metrics = self.validate(self.method.scorer())
+        self.progress.stopping.update(0, metrics[self.monitor])
+        self._snapshot()
+        return dict(metrics)
 
     def _run_epoch(self, stage: Stage, sampler: Sampler, steps: Steps, last_epoch: int) -> dict[str, Any]:
         epoch = self.progress.epoch
@@ -201,6 +213,7 @@ class Loop:
             self.method.begin_epoch(ctx)
         with clock("train"):
             losses = steps.run(sampler.epoch(self.generators["sampling"]))
+        ctx.losses = losses
         self._check_finite(losses, stage, epoch)
         due = epoch % self.config.validate_every == 0 or epoch == last_epoch
         if self._replayed is not None:
@@ -252,7 +265,9 @@ class Loop:
         """Restore the best state of the stage that ended; the next one starts from it."""
         if self.best is not None:
             self.method.load_state(self.best)
-        kept = self.progress.stopping.best_epoch or self.progress.epoch  # all of them where nothing was validated
+        stopping = self.progress.stopping
+        validated = math.isfinite(stopping.best)  # where nothing was, all epochs are kept
+        kept = stopping.best_epoch if validated else self.progress.epoch
         ended = StageDecisions(stages[self.progress.stage].name, kept, tuple(self.progress.improved))
         self.progress.decided.append(ended)
         done = self.progress.stage + 1

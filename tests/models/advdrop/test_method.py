@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from caged.config import build, describe
 from caged.errors import ConfigError
 from caged.graph import BipartiteGraph, Tables
-from caged.models.advdrop.method import AdvDrop, AdvDropConfig, Nodes, disagreement, xavier_scale
+from caged.models.advdrop.method import AdvDrop, AdvDropConfig, Nodes, disagreement
+from caged.models.encoder import xavier_scale
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.runs.spec import resolve
 from caged.seeding import Generators
@@ -282,6 +283,7 @@ def test_published_values_and_the_backbone_beside_them():
     for each in (spec, plain):
         assert (each.train.learning_rate, each.train.batch_size, each.train.sampler) == (5e-4, 1024, "user_uniform")
         assert (each.config.embedding_size, each.config.layers, each.config.l2) == (64, 2, 1e-5)
+        assert each.config.table_init == "xavier"  # both start alike, as in the code
 
 
 def test_the_preset_that_rescales_changes_nothing_else():

@@ -54,7 +54,6 @@ adversarial pass are not used, only counted, so `adv_steps` can bound a phase. I
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,7 +68,7 @@ from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weigh
 from caged.models.advdrop.adversary import Adversary, DirectedEdges, arm_gradient, arm_masks
 from caged.models.contract import DotScorer, EpochContext, Losses, Method, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
-from caged.models.lightgcn import BackboneConfig, layer_weights
+from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import bpr_with_l2
 from caged.seeding import Generators
 
@@ -139,12 +138,6 @@ class AdvDropConfig(BackboneConfig):
     )
     arm_share_nodes: bool = option(False, "L_inv(m1) and L_inv(m2) over the same random nodes", source=_CODE)
     adv_capture: bool = option(True, "on CUDA, record a step of the adversary once and replay it", operational=True)
-    table_init: str = option(
-        "normal",
-        "start of both tables: N(0, 0.1^2), or Xavier-normal",
-        source="as in all methods here; the AdvDrop code starts Xavier-normal",
-        choices=("normal", "xavier"),
-    )
 
 
 class Nodes(NamedTuple):
@@ -189,15 +182,6 @@ def kept_entries(entries: Tensor, mask: Tensor, keep: Tensor | None = None) -> T
     """
     kept = entries * mask
     return kept if keep is None else kept / keep
-
-
-def xavier_scale(rows: int, columns: int) -> float:
-    """Standard deviation of a Xavier-normal matrix.
-
-    >>> xavier_scale(30, 2)
-    0.25
-    """
-    return math.sqrt(2.0 / (rows + columns))
 
 
 # ---------------------------------------------------------------- the method
@@ -382,16 +366,5 @@ class AdvDrop(Method[AdvDropConfig]):
 
     def _new_encoder(self, generators: Generators, stream: str) -> LightGCNEncoder:
         """A table with entries of its own: `propagate` reads them again in its backward pass."""
-        encoder = LightGCNEncoder(
-            self.graph,
-            EdgeWeights(self.graph, self.weights.to_user, self.weights.to_item),
-            embedding_size=self.config.embedding_size,
-            layer_weights=layer_weights(self.config.layers, self.config.layer_scale),
-            generators=generators,
-            init_scale=1.0 if self.config.table_init == "xavier" else 0.1,
-            init_stream=stream,
-        )
-        if self.config.table_init == "xavier":
-            for table in encoder.parameters:
-                table.data.mul_(xavier_scale(*table.shape))
-        return encoder
+        weights = EdgeWeights(self.graph, self.weights.to_user, self.weights.to_item)
+        return backbone(self.config, self.graph, generators, weights, stream)

@@ -73,7 +73,7 @@ class APDAConfig(LightGCNConfig):
     inner: str = option(
         "sum",
         "c in (3): the inner product, or its mean over the K dimensions",
-        source="our choice: (4) is then the squared distance of unit vectors; the APDA code takes the mean",
+        source="our choice: (4) is then the squared distance of unit vectors; published is mean, as in the APDA code",
         choices=("sum", "mean"),
         search=("sum", "mean"),
     )

@@ -62,8 +62,8 @@ from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError, TrainingError
-from caged.graph import PRECISIONS, BipartiteGraph, EdgeWeights, Tables, degree_weights, uniform_layers
-from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
+from caged.graph import PRECISIONS, BipartiteGraph, EdgeWeights, Tables, degree_weights
+from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.caged.diagnostics import Phases, describe
 from caged.models.caged.estimator import AUTO_ON_CUDA, Estimator, Network, Scores, Terms
 from caged.models.caged.passes import Course, Passes, make_passes
@@ -71,6 +71,7 @@ from caged.models.caged.sides import Side, rows_of, sides_of
 from caged.models.contract import EpochContext, LearnedWeights, Stage, State
 from caged.models.encoder import LightGCNEncoder
 from caged.models.fold_in import FoldIn, fold_in_by_degree
+from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.seeding import Generators
 
 log = logging.getLogger(__name__)
@@ -80,8 +81,7 @@ _CODE = "released code"
 
 
 @dataclass(frozen=True)
-class CAGEDConfig(LossOptions):
-    embedding_size: int = option(64, "width K of the tables", source="LightGCN paper, section 4.1.2", minimum=1)
+class CAGEDConfig(LightGCNConfig):
     layers: int = option(3, "propagation layers L", source="CAGED paper, section 4.3.3", minimum=0)
     l2: float = option(1e-4, "weight of the L2 term of the ranking loss", source="LightGCN paper", minimum=0)
     lam: float = option(
@@ -394,10 +394,4 @@ class CAGED(BackboneMethod[CAGEDConfig]):
                 table.copy_(start)
 
     def _new_encoder(self, weights: EdgeWeights) -> LightGCNEncoder:
-        return LightGCNEncoder(
-            self.graph,
-            weights,
-            embedding_size=self.config.embedding_size,
-            layer_weights=uniform_layers(self.config.layers),
-            generators=self._generators,
-        )
+        return backbone(self.config, self.graph, self._generators, weights)

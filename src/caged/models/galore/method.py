@@ -18,7 +18,9 @@ negatives are mixed with positives.
 Since e_u.(e_i - e_j') = (1 - v) e_u.(e_i - e_j), mixing (6) scales the margin, and is computed so; with `loss=softmax`
 the same holds for the unit vectors, of which every candidate is mixed with the positive. Head items are the most
 popular fifth of the items with training interactions, tail items all others; g_min and g_max are over the users, or
-items, with interactions. Recommending uses the graph of LightGCN, the tuned E^(0) and the pooling of (5).
+items, with interactions. Fine-tuning may never come back to where it started, so its start, which is the LightGCN of
+stage 1, counts as epoch 0: by validation the method cannot end below its own first stage. Recommending uses the graph
+of LightGCN, the tuned E^(0) and the pooling of (5).
 
 | symbol | here |
 |---|---|
@@ -52,13 +54,12 @@ from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph, Tables, degree_weights
+from caged.graph import Batch, BipartiteGraph, Tables
 from caged.graph.item_edges import propagate_with_items
 from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import EpochContext, Losses, Stage, State
-from caged.models.encoder import LightGCNEncoder
 from caged.models.galore.graph import DRAWS, AugmentedGraph
-from caged.models.lightgcn import LightGCNConfig, layer_weights
+from caged.models.lightgcn import LightGCNConfig, backbone, layer_weights
 from caged.seeding import Generators
 
 PRETRAIN, FINETUNE = "pretrain", "finetune"
@@ -156,7 +157,7 @@ class GALORE(BackboneMethod[GALOREConfig]):
         self._given = tables
 
     def stages(self) -> tuple[Stage, ...]:
-        finetune = Stage(FINETUNE, self.config.finetune_epochs, fresh_optimizer=True)
+        finetune = Stage(FINETUNE, self.config.finetune_epochs, fresh_optimizer=True, start_counts=True)
         if self._given is not None:
             return (finetune,)
         return (Stage(PRETRAIN, self.config.pretrain_epochs), finetune)
@@ -165,20 +166,14 @@ class GALORE(BackboneMethod[GALOREConfig]):
         self._graph = graph
         self._generators = generators
         self._mixup = generators["mixup"]
-        self.encoder = LightGCNEncoder(
-            graph,
-            degree_weights(graph),
-            embedding_size=self.config.embedding_size,
-            layer_weights=pooling(self.config, PRETRAIN),
-            generators=generators,
-        )
+        self.encoder = backbone(self.config, graph, generators)
         self.ranking = backbone_loss(self.config.softmax, graph)
         if self._given is not None:
             with torch.no_grad():
                 for table, given in zip(self.encoder.layer0, self._given, strict=True):
                     table.copy_(given)
         self._augmented = None
-        self._enter(self.stages()[0].name)
+        self._enter(PRETRAIN)  # given tables are a LightGCN, too, until the first epoch of fine-tuning
 
     @property
     def augmented(self) -> AugmentedGraph:

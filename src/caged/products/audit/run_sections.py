@@ -59,7 +59,9 @@ def _learning(folder: RunFolder) -> Iterator[Section]:
 def _chosen(folder: RunFolder) -> str:
     trained = folder.run.training or {}
     if not trained.get("best_epoch"):
-        return " No epoch was chosen: the last one counts."
+        if trained.get("best_validation") is None:
+            return " No epoch was chosen: the last one counts."
+        return " What the last stage started from was kept, because no epoch of it did better on the validation part."
     stage = f" of stage {trained['stage']}" if "stage" in trained else ""
     if "refit" in trained:
         return (
