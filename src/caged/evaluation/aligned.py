@@ -13,7 +13,7 @@ from caged.data.families import Family
 from caged.data.ids import Array
 from caged.data.popularity import BUCKETS, ITEM_GROUPS, ItemGroups
 from caged.data.seen import find
-from caged.evaluation import bias, exposure
+from caged.evaluation import bias, categories, exposure
 from caged.evaluation.lists import PADDING
 from caged.evaluation.reference import Reference
 
@@ -45,6 +45,7 @@ class Aligned:
     items: Array  # (n, width), -1 throughout for a user without a list
     _popularity: dict[int, Array] = field(default_factory=dict)  # by cut-off; several metrics need it
     _counted: dict[tuple[str, str, int], Array] = field(default_factory=dict)  # by what, family and cut-off
+    _profile_categories: dict[str, Array] = field(default_factory=dict)  # by family; several cut-offs need it
 
     @property
     def groups(self) -> ItemGroups:
@@ -186,8 +187,7 @@ class Aligned:
         start, stop = np.searchsorted(keys, [users * width, (users + 1) * width])
         had = stop - start
         owner = np.repeat(np.arange(len(users)), had)
-        pairs = np.arange(len(owner)) + np.repeat(start - (np.cumsum(had) - had), had)
-        position = self.reference.popularity_position[keys[pairs] - users[owner] * width]
+        position = self.reference.popularity_position[keys[_ranges(start, had)] - users[owner] * width]
         near = position < k + had[owner]  # an item behind that moves nothing
         return bias.popular_reach(owner[near], position[near], len(users), k)
 
@@ -232,6 +232,25 @@ class Aligned:
             self._counted[cell] = group_counts(family, owners, items, len(self.users))
         return np.asarray(self._counted[cell][:, place])
 
+    def diversity(self, k: int, family: str) -> Array:
+        return categories.intra_list_diversity(self.items, self.reference.groups.item_families[family], k)
+
+    def miscalibration(self, k: int, family: str) -> Array:
+        """How far the categories of the list are from those of the training items."""
+        chosen = self.reference.groups.item_families[family]
+        if family not in self._profile_categories:
+            self._profile_categories[family] = categories.category_shares(*self._profile, chosen, len(self.users))
+        listed = categories.category_shares(*bias.listed_pairs(self.items, k), chosen, len(self.users))
+        return bias.jensen_shannon(self._profile_categories[family], listed)
+
+    @cached_property
+    def _profile(self) -> tuple[Array, Array]:
+        """(row of the user, item) of the training pairs of these users."""
+        train = self.reference.train
+        start = train.user_offsets[self.users]
+        lengths = train.user_offsets[self.users + 1] - start
+        return np.repeat(np.arange(len(self.users)), lengths), train.items[_ranges(start, lengths)]
+
     def _unseen_places(self, k: int) -> tuple[Array, Array]:
         rows, columns = np.nonzero(self.unseen[:, :k])
         return rows, self.items[rows, columns]
@@ -243,6 +262,11 @@ class Aligned:
         owner = find(self.users, users)
         kept = owner >= 0
         return owner[kept], items[kept]
+
+
+def _ranges(start: Array, lengths: Array) -> Array:
+    """The numbers from each start on, as many as its length says, one range behind the other."""
+    return np.asarray(np.arange(lengths.sum()) + np.repeat(start - (np.cumsum(lengths) - lengths), lengths))
 
 
 def group_counts(family: Family, owners: Array, items: Array, owner_count: int) -> Array:

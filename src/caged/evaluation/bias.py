@@ -93,15 +93,24 @@ def section_shares(rows: Array, items: Array, section: Array, count: int) -> Arr
 
 
 def upd(profile: Array, listed: Array) -> Array:
-    """User popularity deviation: Jensen-Shannon divergence (base 2, not its root) of two rows of shares.
-
-    KL(p, m) / 2 + KL(q, m) / 2 with p = `profile`, q = `listed`, m = (p + q) / 2; 0 log 0 = 0.
+    """User popularity deviation: `jensen_shannon` of the shares of head, middle and tail in profile and list.
 
     >>> upd(np.array([[0.5, 0.5, 0.0]]), np.array([[0.0, 2 / 3, 1 / 3]])).round(6).tolist()
     [0.425284]
     """
-    middle = (profile + listed) / 2
-    return (_kl(profile, middle) + _kl(listed, middle)) / 2
+    return jensen_shannon(profile, listed)
+
+
+def jensen_shannon(one: Array, other: Array) -> Array:
+    """Divergence (base 2, not its root) of each row of shares from that of the other; NaN where either is.
+
+    KL(p, m) / 2 + KL(q, m) / 2 with m = (p + q) / 2; 0 log 0 = 0.
+
+    >>> jensen_shannon(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([[0.0, 1.0], [0.5, 0.5]])).tolist()
+    [1.0, 0.0]
+    """
+    middle = (one + other) / 2
+    return (_kl(one, middle) + _kl(other, middle)) / 2
 
 
 def pru(owners: Array, degrees: Array, positions: Array, count: int, k: int) -> Array:

@@ -78,7 +78,7 @@ class OfSums:
 class Mean(OfSums):
     """The mean of a value that users have of their own, NaN where it is undefined: a ratio of two sums."""
 
-    of_user: Callable[[Aligned, int, str | None], Array]  # lists, k, item group
+    of_user: Callable[[Aligned, int, str | None], Array]  # lists, k, group or family of items
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ BUCKET_EXPOSURE = Sum("bucket_exposure@{k}", lambda lists, k, _: lists.bucket_ex
 
 def own_value(users: UserColumns, key: MetricKey) -> list[Array]:
     """Of a mean: the value, and whether there is one."""
-    values = users.per_user_of(key.of(key.item_group))
+    values = users.per_user_of(key if key.user_group is None else key.of(None))
     defined = _members(users, key, ~np.isnan(values))
     return [np.where(defined, values, 0.0), defined]
 
@@ -186,6 +186,11 @@ RECALLS_APART = OfSums(found_and_wanted, *DISPARITY, signed=SIGNED)
 
 def mean_of(of_lists: Callable[[Aligned, int], Array]) -> Mean:
     return Mean(own_value, *RATIO, of_user=lambda lists, k, _: of_lists(lists, k))
+
+
+def family_mean(of_lists: Callable[[Aligned, int, str], Array]) -> Mean:
+    """The mean of what users have for a family of item groups."""
+    return Mean(own_value, *RATIO, of_user=lambda lists, k, family: of_lists(lists, k, str(family)))
 
 
 def accuracy(of_hits: Callable[[Array, Array, int], Array]) -> Mean:

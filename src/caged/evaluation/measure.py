@@ -214,7 +214,7 @@ class _Block:
         if key not in self.per_user:
             formula = key.metric.formula
             assert isinstance(formula, Mean), f"{key} has no value per user"
-            self.per_user[key] = formula.of_user(self.aligned, key.k, key.item_group)
+            self.per_user[key] = formula.of_user(self.aligned, key.k, key.group)
         return self.per_user[key]
 
     def sum_of(self, part: Sum, k: int, group: str = "") -> Array:

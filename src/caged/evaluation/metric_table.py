@@ -23,6 +23,7 @@ from caged.evaluation.formulas import (
     OfItems,
     OfSums,
     accuracy,
+    family_mean,
     found_and_wanted,
     mean_of,
     places_by_bucket,
@@ -57,7 +58,7 @@ class Metric:
     depth: int | None = None  # places that it reads whatever k is, and the largest k
     of_catalogue: bool = False  # counts items that nobody has used or listed
     of_groups: bool = False  # knows popular and niche items also where it is for everything
-    of_family: bool = False  # compares all groups of a family of items that somebody chose
+    of_family: bool = False  # of all groups of a family of items that somebody chose
 
     @property
     def counts_catalogue(self) -> bool:
@@ -383,6 +384,26 @@ _ROWS = (
         meaning="Equal opportunity: how far the pooled recalls of all groups of a family are apart, their standard "
         "deviation over their mean. 0 is equal; it hides which one is ahead.",
         needs_test=True,
+        of_family=True,
+    ),
+    Metric(
+        name="intra_list_diversity",
+        direction="up",
+        unit="index",
+        groups=(),
+        formula=family_mean(lambda lists, k, family: lists.diversity(k, family)),
+        meaning="How different the first {k} items of a list are in their groups of the family, on average over all "
+        "pairs (1 - cosine): 0 all in the same groups, 1 no two share one; the average user.",
+        of_family=True,
+    ),
+    Metric(
+        name="miscalibration",
+        direction="down",
+        unit="index",
+        groups=(),
+        formula=family_mean(lambda lists, k, family: lists.miscalibration(k, family)),
+        meaning="Distance between a user's history and the first {k} items in the shares of the groups of the family "
+        "(Jensen-Shannon divergence): 0 is the same mix, 1 nothing in common; the average user.",
         of_family=True,
     ),
 )
