@@ -133,6 +133,16 @@ def test_several_cut_offs_and_titles(parts: Path, tmp_path: Path) -> None:
     assert "Title 0" in page.read_text()
 
 
+@pytest.mark.parametrize("header", ["product_id,name", "item_id,product_name", "product_id,title"])
+def test_an_item_table_as_shops_have_it(parts: Path, tmp_path: Path, header: str) -> None:
+    items, page = tmp_path / "products.csv", tmp_path / "report.html"
+    items.write_text(f"{header},price\n" + "".join(f"i{item:02d},Title {item},9.99\n" for item in range(45)))
+    outcome = audit(parts, "--items", items, "--html", page)
+    assert outcome.code == 0, outcome.err
+    assert "Title 0" in page.read_text()
+    assert "from a catalogue of 45 items" in page.read_text()
+
+
 def test_missing_lists_and_seen_items_can_be_left_out(parts: Path, tmp_path: Path) -> None:
     skipped = numbers(audit(parts, "--missing", "skip", "--json"))
     assert skipped["users"][f"recall@{K}"] == 59

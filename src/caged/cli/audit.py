@@ -56,7 +56,9 @@ def audit(
     ],
     test: Annotated[str | None, typer.Option(help="Held-out interactions; without them there is no accuracy.")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation interactions: seen, and never relevant.")] = None,
-    items: Annotated[Path | None, typer.Option(help="Item table: item_id and perhaps title.")] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Item table: item_id (or as in the logs) and perhaps title or name.")
+    ] = None,
     k: Annotated[str, typer.Option("-k", help="List lengths, e.g. 20,10; the page is about the first.")] = "20",
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="New folder for the audit, for compare and --against.")

@@ -15,7 +15,7 @@ from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
 from caged.data.readers.canonical import is_canonical
-from caged.data.readers.columns import Column, Columns, IdsAs, ids_of, need_column, refuse_repeated
+from caged.data.readers.columns import Column, Columns, ids_of, need_column, refuse_repeated
 from caged.data.readers.files import (
     DEFAULT_COLUMNS,
     arrow_table,
@@ -99,7 +99,7 @@ def read_inputs(
     }
     if "train" not in given:
         raise DataError("the split given as train has no training part; give the log that the recommender learned from")
-    catalogue, titles = (None, {}) if items is None else _item_table(items, columns.ids)
+    catalogue, titles = (None, {}) if items is None else _item_table(items, columns)
     inputs = AuditInputs(
         given["train"],
         held_out["valid"],
@@ -150,31 +150,40 @@ def _part(source: Log, name: str, how: _Reading) -> Interactions:
 # ---------------------------------------------------------------- the item table
 
 
+_ITEM_NAMES = ("item_id", "product_id")
+_TITLE_NAMES = ("title", "name", "product_name")
+
+
 @dataclass(frozen=True)
 class _ItemColumns(Columns):
-    """item_id, and title where there is one."""
+    """The identifier, called as in the logs or as usual, and a title where there is one."""
 
     def find(self, found: Sequence[str], where: str, *, hint: str = "") -> list[str]:
-        read = [self.item, *(["title"] if "title" in found else [])]
+        item = self.identifier(found)
+        title = next((name for name in _TITLE_NAMES if name in found), None)
+        read = [item, *([title] if title else [])]
         refuse_repeated([name for name in found if name in read], where)
-        need_column(self.item, found, where, fix="an item table needs one, rename it", hint=hint)
+        need_column(item, found, where, fix="an item table needs one, rename it", hint=hint)
         return read
 
     def identifiers(self, found: Sequence[str]) -> tuple[str, ...]:
-        return (self.item,)
+        return (self.identifier(found),)
+
+    def identifier(self, found: Sequence[str]) -> str:
+        return next((name for name in (self.item, *_ITEM_NAMES) if name in found), self.item)
 
 
-def _item_table(items: Any, kind: IdsAs) -> tuple[IdMap, dict[str, str]]:
+def _item_table(items: Any, logs: Columns) -> tuple[IdMap, dict[str, str]]:
     where = str(items) if isinstance(items, str | Path) else "the frame of items"
-    columns = _ItemColumns(ids=kind)
+    columns = _ItemColumns(item=logs.item, ids=logs.ids)
     table = read_table(Path(items), columns, "item table") if isinstance(items, str | Path) else arrow_table(items)
     table = table.select(columns.find(table.column_names, where))
     if table.num_rows == 0:
         raise DataError(f"{where} holds no items; leave the item table out, or give one with a row per item")
     line_of = line_finder(Path(items)) if isinstance(items, str | Path) else None
-    ids = ids_of(Column(table["item_id"], "item_id", where, line_of=line_of), kind)
-    if "title" not in table.column_names:
+    name, *title = table.column_names
+    ids = ids_of(Column(table[name], name, where, line_of=line_of), logs.ids)
+    if not title:
         return IdMap.of(ids), {}
-    names = ids.cast(pa.large_string()).to_pylist()
-    titles = table["title"].to_pylist()
+    names, titles = ids.cast(pa.large_string()).to_pylist(), table[title[0]].to_pylist()
     return IdMap.of(ids), {name: str(title) for name, title in zip(names, titles, strict=True) if title}
