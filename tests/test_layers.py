@@ -14,7 +14,18 @@ import pytest
 import caged
 
 ROOT = Path(caged.__file__).parent
-FOUNDATION = {"_version", "errors", "arguments", "config", "seeding", "files", "optimiser", "cuda_graph", "threads"}
+FOUNDATION = {
+    "_version",
+    "errors",
+    "arguments",
+    "config",
+    "seeding",
+    "files",
+    "optimiser",
+    "cuda_graph",
+    "threads",
+    "progress",
+}
 ORDER = {
     "data": 1,
     "graph": 2,

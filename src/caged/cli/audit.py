@@ -11,6 +11,7 @@ import typer
 
 from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
 from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
+from caged.cli.progress import progress_line
 from caged.config import build
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
@@ -142,24 +143,26 @@ def audit(
     check_gates(gates, ks, base, chosen.names)
     further = _further_tests(also_test or ())
     _check_places(out, html)
-    result = audit_lists(
-        recs,
-        train=train,
-        test=test,
-        valid=valid,
-        items=items,
-        ks=ks,
-        missing=missing,  # type: ignore[arg-type]
-        drop_seen=drop_seen,
-        evidence=evidence,  # type: ignore[arg-type]
-        further_tests=further,
-        name=name,
-        command=command_line(),
-        columns=columns,
-        list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
-        min_rating=min_rating,
-        chosen=chosen,
-    )
+    with progress_line(quiet=as_json) as line:
+        result = audit_lists(
+            recs,
+            train=train,
+            test=test,
+            valid=valid,
+            items=items,
+            ks=ks,
+            missing=missing,  # type: ignore[arg-type]
+            drop_seen=drop_seen,
+            evidence=evidence,  # type: ignore[arg-type]
+            further_tests=further,
+            name=name,
+            command=command_line(),
+            columns=columns,
+            list_columns=ListNames(list_user_column, list_item_column, score_column, rank_column),
+            min_rating=min_rating,
+            chosen=chosen,
+            progress=line,
+        )
     if gates or base is not None:
         refuse_problems(result)
     if base is not None:

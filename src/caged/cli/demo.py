@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.output import AsJson, Verbose, command_line, print_json, print_sentences, print_table, say
+from caged.cli.progress import progress_line
 from caged.data.market import MarketConfig
 from caged.errors import RunError
 from caged.files import make_writable_folder, write_json, write_text
@@ -51,7 +52,8 @@ def demo(
     require_templates()
     _prepare(out)
     audits: dict[str, AuditResult] = {}
-    shown = run_demo(seed=seed, device=device, say=say, audited=audits.__setitem__)
+    with progress_line(quiet=as_json) as line:
+        shown = run_demo(seed=seed, device=device, say=say, audited=audits.__setitem__, progress=line)
     command = command_line()
     numbers = {**asdict(shown), "sentences": sentences(shown), "command": command, "versions": versions()}
     write_json(out / NUMBERS, numbers)

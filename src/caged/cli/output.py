@@ -7,7 +7,7 @@ import logging
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +24,8 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff
 _BUT_LINES = re.compile(_UNSEEN.pattern.replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
 # Of what goes to stderr; rich leaves colours out where NO_COLOR is set or nobody watches.
 _STYLES = {"error:": "bold red", "warning:": "yellow", "gate FAILED:": "bold red", "gate passed:": "green"}
+
+live_lines: list[Callable[[], None]] = []  # how to wipe the progress that stands on the screen
 
 stdout = Console(highlight=False, emoji=False)
 stderr = Console(stderr=True, highlight=False, emoji=False)
@@ -132,6 +134,8 @@ def command_line() -> str:
 def say(message: str) -> None:
     """A line about what is going on, on stderr; on a terminal the word that it begins with has its colour."""
     start, style = next((one for one in _STYLES.items() if message.startswith(one[0])), ("", ""))
+    for wipe in live_lines:
+        wipe()
     first, *others = _on_screen(stderr, message)
     for text in (Text.assemble((start, style), first[len(start) :]), *map(Text, others)):
         stderr.print(text, soft_wrap=True)

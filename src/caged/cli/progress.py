@@ -1,61 +1,34 @@
-"""Progress of training on stderr, and Ctrl-C that ends an epoch properly."""
+"""Progress on stderr, and Ctrl-C that ends an epoch properly."""
 
 from __future__ import annotations
 
 import signal
-import time
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
-
-from caged.cli.output import say, stderr
-from caged.page.numbers import number
-
-PLAIN_SECONDS = 10.0  # between two lines where stderr is no terminal
+from caged.cli.output import live_lines, say, stderr
+from caged.progress import ProgressLine
 
 
-class TrainingProgress:
-    """Loss, validation metric and time left: a bar on a terminal, a line now and then elsewhere."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
-        self._last_line = time.monotonic()
-        if stderr.is_terminal and not quiet:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=stderr, transient=True)
+class ScreenLine(ProgressLine):
+    """On stderr, where messages take its place for a moment."""
 
     def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
+        live_lines.append(self.wipe)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def __exit__(self, *error: object) -> None:
+        live_lines.remove(self.wipe)
+        self.close()
 
-    def epoch(self, line: dict[str, Any]) -> None:
-        if self.quiet:
-            return
-        text = self._describe(line)
-        if self._bar is not None:
-            if self._task is None:
-                self._task = self._bar.add_task(text, total=line["epochs"])
-            self._bar.update(self._task, description=text, completed=line["epoch"], total=line["epochs"])
-        elif time.monotonic() - self._last_line >= PLAIN_SECONDS:
-            say(text)
-            self._last_line = time.monotonic()
 
-    def _describe(self, line: dict[str, Any]) -> str:
-        text = f"{line['stage']} epoch {line['epoch']}/{line['epochs']}  loss {number(line['loss']['total'])}"
-        if line["validation"] is not None:
-            monitor, value = next(iter(line["validation"].items()))  # the one that decides comes first
-            text += f"  {monitor} {number(value)}"
-        if line["best"] is not None:
-            text += f" (best {number(line['best'])} at {line['best_epoch']})"
-        return text
+def progress_line(*, quiet: bool = False) -> ScreenLine:
+    """Drawn over itself on a terminal, a line for each tenth elsewhere; nothing where `quiet`."""
+    return ScreenLine(live=stderr.is_terminal and not quiet, say=_ignored if quiet else say)
+
+
+def _ignored(message: str) -> None:
+    """Who asks for JSON reads no lines."""
 
 
 class StopOnCtrlC:

@@ -11,11 +11,12 @@ import typer
 
 from caged.cli.metrics_table import print_metrics
 from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, print_sentences, say
-from caged.cli.progress import StopOnCtrlC, TrainingProgress
+from caged.cli.progress import StopOnCtrlC, progress_line
 from caged.errors import CagedError, ConfigError
 from caged.files import read_sealed_json, write_text
 from caged.page.html import templates_are_there
 from caged.products.audit import AuditResult, audit_html, audit_run, run_sections, verdict_sentences
+from caged.progress import EpochProgress
 from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
 from caged.runs.folder import METRICS, RunFolder
 from caged.runs.results import ResultPlace
@@ -151,7 +152,8 @@ def train(
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
     try:
-        with TrainingProgress(quiet=as_json and not verbose) as bar, StopOnCtrlC() as stop:
+        with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
+            bar = EpochProgress(line)
             if resume_ is not None:
                 result = resume(
                     interrupted, result_place=place, no_report=no_report, observers=(bar,), stop_requested=stop

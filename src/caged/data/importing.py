@@ -46,6 +46,7 @@ from caged.data.readers.files import check_counts, line_finder, reader_for
 from caged.data.times import Times, TimeUnit, finest, mixed_units, units_like
 from caged.errors import CagedError, DataError
 from caged.files import new_folder, refuse_filled_folder, write_json
+from caged.progress import ProgressReport, unreported
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +58,13 @@ ROW_GROUP = 1 << 20
 FAST = ipc.IpcWriteOptions(compression="lz4")
 
 
-def import_log(logs: Iterable[str | Path], out: str | Path, *, columns: Columns | None = None) -> dict[str, Any]:
+def import_log(
+    logs: Iterable[str | Path],
+    out: str | Path,
+    *,
+    columns: Columns | None = None,
+    progress: ProgressReport = unreported,
+) -> dict[str, Any]:
     """Import one or several files (names may hold wildcards) as one log into the new folder `out`.
 
     Read back, the result equals what `read_log` makes of the same rows in one file. Returns the manifest.
@@ -71,13 +78,13 @@ def import_log(logs: Iterable[str | Path], out: str | Path, *, columns: Columns 
         work = folder / "work"
         work.mkdir()
         spool = _Spool(work / "spool.arrow")
-        sources = [spool.add(path, columns) for path in paths]
+        sources = [spool.add(path, columns, progress) for path in paths]
         spool.close()
         where = ", ".join(map(str, paths[:3])) + (", ..." if len(paths) > 3 else "")
         users, items = spool.users.numbering(where), spool.items.numbering(where)
         check_counts(len(users.ids), len(items.ids), where)
-        buckets = _deal(spool, users, items, work)
-        written = _write_sorted(buckets, users, items, folder / INTERACTIONS)
+        buckets = _deal(spool, users, items, work, progress)
+        written = _write_sorted(buckets, users, items, folder / INTERACTIONS, progress)
         shutil.rmtree(work)
         _write_ids(folder / USERS, "user", users)
         _write_ids(folder / ITEMS, "item", items)
@@ -149,7 +156,7 @@ class _Spool:
         self.times_like: Counter[TimeUnit] = Counter()
         self._writer: Any = None
 
-    def add(self, path: Path, columns: Columns) -> dict[str, Any]:
+    def add(self, path: Path, columns: Columns, progress: ProgressReport) -> dict[str, Any]:
         """Append one file; what the manifest says about it."""
         rows = 0
         dates = _OneKindOfTimestamp()
@@ -159,6 +166,7 @@ class _Spool:
             self._units.append(dates.unit)
             self.times_like += dates.like
             rows += table.num_rows
+            progress(f"reading: {self.rows:,} rows, in {path.name}", None)  # how many there are shows at the end
         return {"file": str(path), "bytes": path.stat().st_size, "rows": rows}
 
     def _append(self, table: pa.Table, path: Path, ids: IdsAs) -> None:
@@ -262,7 +270,7 @@ def _described(schema: pa.Schema) -> str:
 # ---------------------------------------------------------------- 2: rows and buckets
 
 
-def _deal(spool: _Spool, users: Numbering, items: Numbering, work: Path) -> list[Path]:
+def _deal(spool: _Spool, users: Numbering, items: Numbering, work: Path, progress: ProgressReport) -> list[Path]:
     """The spool in row numbers, dealt into files of neighbouring users that each fit in memory several times."""
     count = min(MOST_BUCKETS, 1 + spool.bytes // BUCKET_BYTES)
     log_rows_before = np.cumsum(users.log_rows) - users.log_rows
@@ -271,7 +279,10 @@ def _deal(spool: _Spool, users: Numbering, items: Numbering, work: Path) -> list
     with ExitStack() as stack:
         schema = spool.final_schema
         writers = [stack.enter_context(ipc.new_file(str(path), schema, options=FAST)) for path in paths]
+        dealt = 0
         for table in spool.tables():
+            dealt += table.num_rows
+            progress("numbering", dealt / spool.rows)
             numbered = _numbered(table, users, items)
             buckets = bucket_of[numbered["user"].to_numpy()]
             if count > 1:
@@ -295,14 +306,17 @@ def _numbered(table: pa.Table, users: Numbering, items: Numbering) -> pa.Table:
 # ---------------------------------------------------------------- 3: sort, merge, write
 
 
-def _write_sorted(buckets: Sequence[Path], users: Numbering, items: Numbering, path: Path) -> dict[str, Any]:
+def _write_sorted(
+    buckets: Sequence[Path], users: Numbering, items: Numbering, path: Path, progress: ProgressReport
+) -> dict[str, Any]:
     """Write the pairs; their number, columns and fingerprint."""
     fingerprint = _Fingerprint(users, items)
     count = 0
     with ipc.open_file(pa.OSFile(str(buckets[0]))) as first:
         schema = first.schema
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for bucket in buckets:
+        for number, bucket in enumerate(buckets):
+            progress("sorting", number / len(buckets))
             with ipc.open_file(pa.OSFile(str(bucket))) as file:
                 table = file.read_all().combine_chunks()
             bucket.unlink()

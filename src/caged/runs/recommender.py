@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
@@ -28,6 +29,7 @@ from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
 from caged.models import MayBeNeutral, Method, Registered, registered
+from caged.progress import EpochProgress, ProgressLine, is_watched
 from caged.runs import newcomers, serving
 from caged.runs.artefact import Artefact, TrainedWith, load_artefact, save_model, save_training_data
 from caged.runs.environment import DEVICES, resolve_device
@@ -86,16 +88,19 @@ class Recommender:
         *,
         k: int = USUAL_K,
         observers: Sequence[Observer] = (),
+        progress: bool | None = None,
     ) -> Self:
         """Train on `train`; the epoch is chosen by recall@k on `valid` (carved from train where none is given).
 
         Both are `Interactions`, or any frame that speaks Arrow with the columns user_id and item_id. A `Split` stands
         for its train and validation parts; its test part is not looked at. A method in closed form chooses nothing: it
         is trained on both, and so is any with `validation="no", epochs=N`. With `refit=True` it is trained once more on
-        both, with what validation decided.
+        both, with what validation decided. `progress` draws a line on stderr, by default in
+        terminals and notebooks.
         """
         train, valid = parts_given(train, valid)
         observers = checked_observers(observers)
+        watched = is_watched(sys.stderr) if progress is None else yes_or_no("progress", progress)
         method: Method[Any] = registered(self.name).method(self.config)
         validated = holds_out_validation(method, self.train_config)
         check_without_validation(self.name, method, self.train_config, epochs_given=self._epochs_given)
@@ -104,9 +109,11 @@ class Recommender:
         k = _checked_k(k, parts)
         if isinstance(self.config, MayBeNeutral) and (neutral := self.config.neutral()):
             logger.warning(neutral)
-        self._artefact = self._trained(method, parts, k, observers)
-        if self.train_config.refit:
-            self._artefact = self._replayed(parts.whole().train, observers)
+        with ProgressLine() as line:
+            observers = (*observers, EpochProgress(line)) if watched else observers
+            self._artefact = self._trained(method, parts, k, observers)
+            if self.train_config.refit:
+                self._artefact = self._replayed(parts.whole().train, observers)
         return self
 
     def refit(self, data: Any, *, observers: Sequence[Observer] = ()) -> Self:

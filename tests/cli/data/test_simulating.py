@@ -113,7 +113,7 @@ def test_bad_input(case: str, tmp_path: Path) -> None:
 
 
 def test_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_much(config: MarketConfig) -> None:
+    def too_much(config: MarketConfig, **_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr("caged.cli.data.simulating.simulate_market", too_much)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, say
+from caged.cli.progress import progress_line
 from caged.data import Columns
 from caged.data.importing import import_log
 
@@ -44,7 +45,8 @@ def import_(
         .reading_ids(ids)
         .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
-    manifest = import_log(logs, out, columns=columns)
+    with progress_line(quiet=as_json) as line:
+        manifest = import_log(logs, out, columns=columns, progress=line)
     for note in manifest["notes"]:
         say(f"note: {note}")
     if as_json:

@@ -10,6 +10,7 @@ import typer
 
 from caged.cli.data.contrast import print_contrast
 from caged.cli.output import AsJson, Verbose, print_json, print_table, say
+from caged.cli.progress import progress_line
 from caged.config import build
 from caged.data.market import WORLDS, MarketConfig
 from caged.data.market import simulate as simulate_market
@@ -53,7 +54,8 @@ def simulate(
     config = build(MarketConfig, {**WORLDS[world], **_parameters(set_ or [], seed)}, "market")
     refuse_filled_folder(out)
     try:
-        market = simulate_market(config)
+        with progress_line(quiet=as_json) as line:
+            market = simulate_market(config, progress=line)
         market.write(out)
     except MemoryError as error:
         raise ConfigError(

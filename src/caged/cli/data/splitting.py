@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, say
+from caged.cli.progress import progress_line
 from caged.data import Columns, load, split_log
 from caged.data.filters import k_core
 from caged.data.splits import check_kept, write_split
@@ -65,7 +66,9 @@ def split(
         .reading_ids(ids)
         .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
-    read = load(source, columns=columns, min_rating=min_rating)
+    with progress_line(quiet=as_json) as line:
+        line("splitting: reading the log", 0.0)
+        read = load(source, columns=columns, min_rating=min_rating)
     if read.log is None:
         raise DataError(
             f"'{source}' is split into {', '.join(read.parts or ())} already; give a log, or train on it as it is"
@@ -74,10 +77,13 @@ def split(
         say(f"note: {note}")
     chosen = {"test_share": test_share, "valid_share": valid_share, "max_item_share": max_item_share}
     options = {name: value for name, value in chosen.items() if value is not None}
-    log = read.log if core is None else k_core(read.log, core, core, where=source)
-    parts = split_log(log, kind, seed=seed, **options)
-    origin = {"source": source, "min_rating": min_rating, "k_core": core, "merged_duplicates": log.merged}
-    manifest = write_split(parts, out, origin=origin)
+    with progress_line(quiet=as_json) as line:
+        line("splitting: dealing the interactions", 0.4)
+        log = read.log if core is None else k_core(read.log, core, core, where=source)
+        parts = split_log(log, kind, seed=seed, **options)
+        line("splitting: writing", 0.7)
+        origin = {"source": source, "min_rating": min_rating, "k_core": core, "merged_duplicates": log.merged}
+        manifest = write_split(parts, out, origin=origin)
     if as_json:
         print_json({"folder": out, **manifest})
         return

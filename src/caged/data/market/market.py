@@ -35,6 +35,7 @@ from caged.data.market.world import World, draw_world
 from caged.data.popularity import gini, top_share
 from caged.data.shown import ShownAtRandom, popularity_contrast
 from caged.files import new_folder, write_json
+from caged.progress import ProgressReport, unreported
 
 TABLES = ("train", "test_natural", "test_negative", "test_oracle", "items", "users", "rounds")
 # train.parquet, test.parquet and test_negative.parquet make the folder a given split that `--data` takes as it is.
@@ -161,13 +162,14 @@ class Market:
             write_json(temporary / "simulation.json", self.summary())
 
 
-def simulate(config: MarketConfig | None = None) -> Market:
+def simulate(config: MarketConfig | None = None, *, progress: ProgressReport = unreported) -> Market:
     """Draw a world, run the feedback loop and draw the oracle test; without a configuration, at the defaults."""
     config = config or MarketConfig()
     world = draw_world(config)
     log = _Log(config)
     for one in feedback_loop(config, world):
         log.add(one)
+        progress(f"simulating: round {one.number}", one.number / (config.rounds + config.test_rounds))
     user_ids, item_ids = identifiers("u", config.user_count), identifiers("i", config.item_count)
     clicks = log.clicks()
     in_train = clicks["round"] <= config.rounds

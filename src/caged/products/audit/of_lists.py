@@ -35,6 +35,7 @@ from caged.products.audit.families import families_of
 from caged.products.audit.inputs import AuditInputs, Log, read_inputs
 from caged.products.audit.notes import notes_of, problems_of
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser, Exposure
+from caged.progress import ProgressReport, unreported
 
 __all__ = [
     "AuditResult",
@@ -91,6 +92,7 @@ def audit_lists(
     list_columns: ListNames = USUAL,
     min_rating: float | None = None,
     chosen: Grouping = USUAL_GROUPS,
+    progress: ProgressReport = unreported,
 ) -> AuditResult:
     """Audit lists that somebody else made.
 
@@ -103,6 +105,7 @@ def audit_lists(
     """
     evidence = checked(evidence)
     keys = reported_keys(_distinct(ks), chosen.names)
+    progress("auditing: reading the logs", 0.0)
     inputs = read_inputs(
         train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
     )
@@ -110,6 +113,7 @@ def audit_lists(
         raise ConfigError(
             f"evidence is '{evidence}', and there is no test that could rest on it; give one, or leave it out"
         )
+    progress("auditing: reading the lists", 0.3)
     source = Recommendations.of(recs, list_columns.beside(columns))
     catalogue = inputs.item_ids
     scanned = scan(source, inputs.user_ids, catalogue)
@@ -118,9 +122,14 @@ def audit_lists(
     about = _About(name or source.name, command, None, inputs.titles, inputs.notes)
     how = _How(drop_seen, missing, scanned.has_ranks, scanned.notes, catalogue)
     with meanwhile(lambda: [part.fingerprint for part in inputs.parts.values()]) as fingerprints:
+        progress("auditing: ordering the lists", 0.5)
         lists, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
 
+        tests = 1 + len(inputs.further)
+        done = iter(range(tests))
+
         def against(test: Interactions | None, rests_on: Evidence) -> AuditResult:
+            progress("auditing: measuring", 0.7 + 0.3 * next(done) / tests)
             reference = Reference(inputs.train, inputs.valid, test, groups)
             report = measure(lists, reference, metrics=keys, missing=missing, per_user_limit=PER_USER_LIMIT)
             fingerprints.result()  # each part keeps its own

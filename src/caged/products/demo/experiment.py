@@ -34,6 +34,7 @@ from caged.evaluation.metrics import reported_keys
 from caged.evaluation.significance import paired_interval
 from caged.models import display_name, registered
 from caged.products.audit import AuditResult, ExampleItem, audit_evaluation, example_of, typical_users
+from caged.progress import EpochProgress, ProgressReport, unreported
 from caged.runs.environment import resolve_device
 from caged.runs.recommender import Recommender
 
@@ -118,10 +119,11 @@ def run_demo(
     config: MarketConfig | None = None,
     say: Callable[[str], None] = lambda message: None,
     audited: Callable[[str, AuditResult], None] = lambda method, audit: None,
+    progress: ProgressReport = unreported,
 ) -> Demo:
     """Simulate, train, judge; `audited` receives the audit of each method, natural test first, oracle beside it."""
     begun = time.perf_counter()
-    market = simulate(replace(config or MarketConfig(), seed=seed))
+    market = simulate(replace(config or MarketConfig(), seed=seed), progress=progress)
     say(f"simulated {market.config.rounds} rounds: {market.train.num_rows:,} clicks by {market.users.num_rows:,} users")
     train, valid = _hold_out_explored(market.interactions("train"), seed)
     say(f"the epoch is chosen on {len(valid):,} held-out clicks from random exploration, not on the shop's own choice")
@@ -130,7 +132,7 @@ def run_demo(
     titles = {str(item): title for item, title in titles.items()}
     rows, judged = [], {}
     for name in methods:
-        row, natural, oracle = _judge(name, market, train, valid, groups, seed, device)
+        row, natural, oracle = _judge(name, market, train, valid, groups, seed, device, progress)
         judged[name] = oracle
         audited(name, _audit(name, natural, oracle, titles))
         rows.append(row)
@@ -166,6 +168,7 @@ def _judge(
     groups: ItemGroups,
     seed: int,
     device: str,
+    progress: ProgressReport,
 ) -> tuple[Judged, Evaluation, Evaluation]:
     """The method trained and judged, and the two judgements."""
     begun = time.perf_counter()
@@ -173,7 +176,7 @@ def _judge(
     backbone = {key: value for key, value in BACKBONE.items() if key in known}
     watch = _BestEpoch()
     model = Recommender(name, seed=seed, device=device, **backbone, **TRAINING)
-    model.fit(train, valid, k=K, observers=(watch,))
+    model.fit(train, valid, k=K, observers=(watch, EpochProgress(progress, display_name(name))), progress=False)
     scorer = model.artefact.method.scorer()
     where = resolve_device(device)
     natural, oracle = (
