@@ -214,11 +214,13 @@ def test_gates_against_other_groups_are_refused(parts: Path, audits: Path) -> No
 def test_comparisons_show_groups_where_all_folders_have_the_same(audits: Path, tmp_path: Path) -> None:
     page, table = tmp_path / "compare.html", tmp_path / "compare.tex"
     keys = "recall@5/genre=Film%20Noir,rsp@5/genre,popularity_lift@5/user:age=18-24,exposure_rate@5/genre=Drama"
+    keys += ",miscalibration@5/genre,intra_list_diversity@5/genre"
     found = numbers(caged("compare", audits / "old", audits / "new", "--metrics", keys, "--latex", table, "--json"))
     assert found["metrics"] == keys.split(",")
     by_metric = {one["metric"]: one for one in found["differences"]}
     lift = by_metric["popularity_lift@5/user:age=18-24"]
     assert lift["users"] == 30
+    assert [by_metric[f"{name}@5/genre"]["users"] for name in ("miscalibration", "intra_list_diversity")] == [60, 60]
     assert lift["difference"] == pytest.approx(lift["value"] - lift["baseline_value"], abs=1e-12)
     assert all(one["interval"] is not None for one in found["differences"])
     assert r"genre=Film\%20Noir" in table.read_text()

@@ -40,7 +40,8 @@ def test_a_key_survives_json_gates_and_lists_of_metrics(family: str, group: str,
     key = MetricKey("recall", 20, str(name))
     assert MetricKey.parse(str(key)) == key == json.loads(json.dumps(key))
     assert key.chosen == name
-    assert (key.user_group if of_users else key.item_group) == key.group
+    assert key.user_group == (key.group if of_users else None)
+    assert key.of_each_user == (key.of(None) if of_users else key)
     assert parse_gate(f"{key}{bound}").key == key
     assert MetricKey.parse(f"recall@5,{key}".split(",")[1]) == key  # as `compare --metrics` cuts them
     assert str(key).isprintable()
@@ -53,7 +54,8 @@ def test_a_family_survives(family: str) -> None:
     again = MetricKey.parse(str(key))
     assert again == key
     assert again.chosen == GroupName(family)
-    assert again.item_group is again.user_group is None
+    assert again.user_group is None
+    assert again.of_each_user == key
 
 
 @pytest.mark.parametrize("typed", ["recall@20/genre=Film Noir", "recall@20/genre=Film%20Noir"])

@@ -47,7 +47,7 @@ def _literal(report: Report, key: MetricKey, drawn: np.ndarray) -> float:
     }
     if key.name in pooled:
         return pooled[key.name]()
-    values = report.per_user[key.of(key.item_group)][drawn][member]
+    values = report.per_user[key.of_each_user][drawn][member]
     values = values[~np.isnan(values)]
     return float(values.mean()) if len(values) else math.nan
 

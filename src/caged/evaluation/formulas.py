@@ -126,7 +126,7 @@ BUCKET_EXPOSURE = Sum("bucket_exposure@{k}", lambda lists, k, _: lists.bucket_ex
 
 def own_value(users: UserColumns, key: MetricKey) -> list[Array]:
     """Of a mean: the value, and whether there is one."""
-    values = users.per_user_of(key if key.user_group is None else key.of(None))
+    values = users.per_user_of(key.of_each_user)
     defined = _members(users, key, ~np.isnan(values))
     return [np.where(defined, values, 0.0), defined]
 

@@ -97,12 +97,6 @@ class MetricKey(str):
         return METRICS[self.name]
 
     @property
-    def item_group(self) -> str | None:
-        """None also where it is of a whole family."""
-        chosen = self.chosen
-        return self.group if self.group in ITEM_GROUPS or (chosen and chosen.group and not chosen.of_users) else None
-
-    @property
     def user_group(self) -> str | None:
         return self.group if self.group in USER_GROUPS or (self.chosen and self.chosen.of_users) else None
 
@@ -110,6 +104,11 @@ class MetricKey(str):
     def chosen(self) -> GroupName | None:
         """The group or family that somebody chose, where it is of one."""
         return None if self.group in (None, *ITEM_GROUPS, *USER_GROUPS) else GroupName.parse(str(self.group))
+
+    @property
+    def of_each_user(self) -> MetricKey:
+        """Where the users' own values stand: those of a group of users are the values of its users."""
+        return self if self.user_group is None else self.of(None)
 
     def of(self, group: str | None) -> MetricKey:
         """The same for another group."""

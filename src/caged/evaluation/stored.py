@@ -66,7 +66,7 @@ class UserTable:
 
     def values_of(self, key: MetricKey) -> Array:
         """Of a mean over users: NaN for users without a value, and outside the user group of the key if it has one."""
-        values = np.asarray(self[key.of(key.item_group)].to_numpy(), dtype=np.float64)
+        values = np.asarray(self[key.of_each_user].to_numpy(), dtype=np.float64)
         if key.user_group is None:
             return values
         return np.where(self.members(key.user_group), values, np.nan)

@@ -39,7 +39,7 @@ def test_differences_are_paired_by_user(key: str, tmp_path: Path) -> None:
     for result in (before, after):
         assert result.per_user is not None
         frame = result.per_user.to_pandas().set_index("user_id").sort_index()
-        values = frame[str(parsed.of(parsed.item_group))]
+        values = frame[str(parsed.of_each_user)]
         sides.append(values.where(frame["user_group"] == parsed.user_group) if parsed.user_group else values)
     found = difference_interval(parsed, read_audit(tmp_path / "base"), after)
     assert found == paired_interval(*(side.to_numpy() for side in sides))

@@ -74,8 +74,7 @@ class Entry:
         return UserValues(users, np.stack(values, axis=1) if values else np.empty((len(users), 0)))
 
     def _values(self, key: MetricKey) -> Array:
-        """Those of a user group are the values of its users."""
-        column = key.of(key.item_group)
+        column = key.of_each_user
         member = key.user_group if key.chosen else "user_group"
         needed = (column, member) if key.user_group else (column,)
         if not all(name in self.per_user.schema.names for name in needed):
