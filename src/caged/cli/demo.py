@@ -57,7 +57,7 @@ def demo(
     command = command_line()
     numbers = {**asdict(shown), "sentences": sentences(shown), "command": command, "versions": versions()}
     write_json(out / NUMBERS, numbers)
-    pages = {method: f"audit-{method}.html" for method in audits}
+    pages = {method: f"audit-{method.replace(' ', '-')}.html" for method in audits}
     for method, audit in audits.items():
         links = [("Back to the demo", PAGE), *((f"Audit of {display_name(name)}", pages[name]) for name in pages)]
         others = [link for link in links if link[1] != pages[method]]

@@ -32,7 +32,7 @@ COMMANDS = {
         "Recommend items to users, in the ids of your log; items a user has seen are left out.",
     ),
     "export": Command(
-        "caged.cli.export:app", "Export what a model learned, for use elsewhere: the vectors of users and items."
+        "caged.cli.export:app", "Export what a model learned: an artefact to serve, or the vectors of users and items."
     ),
     "explain": Command(
         "caged.cli.explain:explain_command",

@@ -52,12 +52,17 @@ def registered(name: str) -> Registered:
     return METHODS[name]
 
 
+ADJUSTED = " adjusted"  # behind the name of a method whose popularity was taken out after training
+
+
 def display_name(method: str) -> str:
     """How a method is called in tables and on pages; the name itself where nobody registered it.
 
-    >>> display_name("lightgcn"), display_name("mostpop"), display_name("ours")
-    ('LightGCN', 'Most popular', 'ours')
+    >>> display_name("lightgcn"), display_name("mostpop"), display_name("ours"), display_name("lightgcn adjusted")
+    ('LightGCN', 'Most popular', 'ours', 'LightGCN adjusted')
     """
+    if method.endswith(ADJUSTED):
+        return display_name(method.removesuffix(ADJUSTED)) + ADJUSTED
     known = METHODS.get(method)
     return known.display if known is not None and known.display else method
 

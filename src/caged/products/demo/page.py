@@ -28,7 +28,18 @@ from caged.page.numbers import UNDEFINED, decimal, percent
 from caged.page.svg import LISTS, REFERENCE
 from caged.page.tenths import TENTHS, tenths_panel
 from caged.page.units import share
-from caged.products.demo.experiment import BASELINE, TRAINING, WINDOW, Demo, Difference, Judged, K, Shown, Visitor
+from caged.products.demo.experiment import (
+    ADJUSTED,
+    BASELINE,
+    TRAINING,
+    WINDOW,
+    Demo,
+    Difference,
+    Judged,
+    K,
+    Shown,
+    Visitor,
+)
 from caged.products.demo.words import RECALL, points, random_recall, sentences
 from caged.runs.versions import versions
 
@@ -296,6 +307,8 @@ def _page(demo: Demo, command: str) -> Page:
 
 def _sections(demo: Demo) -> list[Section | None]:
     plain = {row.method: METHODS[row.method].plain for row in demo.rows if row.method in METHODS}
+    if any(row.method == ADJUSTED for row in demo.rows):
+        plain[ADJUSTED] = "LightGCN as trained, with popularity taken out of its scores afterwards (caged adjust)."
     return [
         Section(
             "How unequal the shop's attention became",

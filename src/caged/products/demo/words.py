@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 
 from caged.models import display_name
-from caged.products.demo.experiment import BASELINE, Demo, Difference, Judged, K
+from caged.products.demo.experiment import ADJUSTED, BASELINE, Demo, Difference, Judged, K
 
 RECALL = f"recall@{K}"
 _SUBJECT = "caged"
+_REMEDIES = ("softmax", ADJUSTED)
 # Two seeds of the same method differ by about 0.2 of 20 items; a smaller difference is not called one.
 _NOTEWORTHY_ITEMS = 0.25
 _NOTEWORTHY_SHARE = 0.02
 
 
 def sentences(demo: Demo) -> list[str]:
-    """For somebody who runs a shop: the echo, the two judges, how good the lists truly are; and CAGED by the truth."""
-    said = [_about_the_echo(demo), _about_the_judges(demo), _about_the_truth(demo)]
+    """For somebody who runs a shop: what people get before and after, the echo, the two judges, every method."""
+    said = [_about_before_and_after(demo), _about_the_echo(demo), _about_the_judges(demo), _about_the_truth(demo)]
+    said = [sentence for sentence in said if sentence]
     found = demo.difference(_SUBJECT)
     return said if found is None else [*said, _about_the_difference(found)]
 
@@ -25,6 +27,33 @@ def random_recall(demo: Demo) -> float:
     """Expected recall of K items drawn at random among those a person has not clicked."""
     counts = demo.market["counts"]
     return float(min(1.0, K / (counts["items"] - counts["train"] / counts["users"])))
+
+
+def _about_before_and_after(demo: Demo) -> str:
+    """What the remedies change for the people; nothing where none of them was tried."""
+    base = _row(demo, BASELINE, -1)
+    remedies = [row for row in demo.rows if row.method in _REMEDIES]
+    if base.method != BASELINE or not remedies:
+        return ""
+    best = max(remedies, key=lambda row: row.true_preference)
+    before, after = K * base.true_preference, K * best.true_preference
+    clicks = _change_of_clicks(best, base)
+    if after - before < _NOTEWORTHY_ITEMS:
+        return (
+            f"Before and after: people like {before:.1f} of the {K} items that {display_name(BASELINE)} shows them, "
+            f"and no remedy here changes that much ({display_name(best.method)}: {after:.1f}, {clicks})."
+        )
+    return (
+        f"Before and after: of the {K} items on their list, people truly like {before:.1f} with "
+        f"{display_name(BASELINE)} and {after:.1f} with {display_name(best.method)}, which finds {clicks}."
+    )
+
+
+def _change_of_clicks(row: Judged, base: Judged) -> str:
+    change = row.natural[RECALL] / base.natural[RECALL] - 1 if base.natural[RECALL] else math.nan
+    if not abs(change) >= _NOTEWORTHY_SHARE:
+        return "about as many of the shop's later clicks"
+    return f"{abs(change):.0%} {'more' if change > 0 else 'fewer'} of the shop's later clicks"
 
 
 def _about_the_echo(demo: Demo) -> str:
@@ -82,10 +111,7 @@ def _against(row: Judged, base: Judged) -> str:
     else:
         change = "raises" if liked > 0 else "lowers"
         truth = f"{display_name(row.method)} {change} this to {K * row.true_preference:.1f}"
-    found = row.natural[RECALL] / base.natural[RECALL] - 1 if base.natural[RECALL] else math.nan
-    if not abs(found) >= _NOTEWORTHY_SHARE:
-        return f"{truth} and finds about as many of the shop's later clicks"
-    return f"{truth} and finds {abs(found):.0%} {'more' if found > 0 else 'fewer'} of the shop's later clicks"
+    return f"{truth} and finds {_change_of_clicks(row, base)}"
 
 
 def _about_the_difference(found: Difference) -> str:
