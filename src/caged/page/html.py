@@ -157,6 +157,7 @@ class Section:
     tiles: Sequence[Tile] = ()
     people: Sequence[Person] = ()
     bullets: Sequence[str] = ()
+    commands: Sequence[tuple[str, str]] = ()  # what one does, what to type
     folded: str = ""  # the table unfolds under these words
     number: int = 0  # tells sections apart whose titles are somebody else's words
 

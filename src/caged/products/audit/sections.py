@@ -20,6 +20,7 @@ from caged.products.audit.charts import has_test, interval_text, main_k, name_of
 from caged.products.audit.evidence import TEXTS
 from caged.products.audit.group_sections import group_sections
 from caged.products.audit.ranges import range_of
+from caged.products.audit.remedies import remedies
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
 
 # The first six that are known are shown.
@@ -274,6 +275,7 @@ SECTIONS: tuple[Callable[[AuditResult], Section | None], ...] = (
     _inequality,
     _long_tail,
     _examples,
+    remedies,
     _treatment,
     _all_numbers,
 )
