@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Stage,
         StartsFromTables,
         State,
+        WeighsItems,
     )
     from caged.models.encoder import EncoderMethod
 
@@ -47,6 +48,7 @@ __all__ = [
     "Stage",
     "StartsFromTables",
     "State",
+    "WeighsItems",
     "display_name",
     "register",
     "registered",

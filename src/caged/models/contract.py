@@ -242,6 +242,14 @@ class RelatesItems(Protocol):
         """(b,) item rows -> (b, N), larger is nearer, -inf where there is nothing between the two."""
 
 
+@runtime_checkable
+class WeighsItems(Protocol):
+    """Scores are R_u B with weights between items; `caged export artefact` stores B."""
+
+    def item_arrays(self) -> dict[str, Tensor]:
+        """`item_weights` (N, N), or `neighbours` and `similarities` (N, k) where an item sums over its own list."""
+
+
 class LearnedWeights(NamedTuple):
     weights: EdgeWeights
     updates: int  # so far

@@ -136,5 +136,8 @@ class EASE(Method[EASEConfig]):
         """Row i of B: what having item i adds to the score of every other item."""
         return self.weights.index_select(0, items)
 
+    def item_arrays(self) -> dict[str, Tensor]:
+        return {"item_weights": self.weights}
+
     def state(self) -> State:
         return State({"weights": self.weights}, {})

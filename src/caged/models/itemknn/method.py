@@ -129,6 +129,9 @@ class ItemKNN(Method[ItemKNNConfig]):
         rows = found.new_full((len(items), len(self.neighbours)), float("-inf"))
         return rows.scatter_reduce_(1, self.neighbours.index_select(0, items).long(), found, "amax")
 
+    def item_arrays(self) -> dict[str, Tensor]:
+        return {"neighbours": self.neighbours, "similarities": self.similarities}
+
     def state(self) -> State:
         return State({"neighbours": self.neighbours, "similarities": self.similarities}, {})
 

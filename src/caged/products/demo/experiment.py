@@ -131,7 +131,8 @@ def run_demo(
     groups = train.item_groups
     titles = dict(zip(market.items["item_id"].to_pylist(), market.items["title"].to_pylist(), strict=True))
     titles = {str(item): title for item, title in titles.items()}
-    rows, judged, models = [], {}, {}
+    rows, judged = [], {}
+    models: dict[str, _Made] = {}
     for name in methods:
         models[name] = _made(name, models, train, valid, seed, device, progress)
         row, natural, oracle = _judge(name, models[name], market, train, valid)

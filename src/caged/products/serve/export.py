@@ -15,9 +15,7 @@ from caged.data.ids import Array, IdMap
 from caged.errors import ConfigError
 from caged.evaluation.adjust.of_scores import adjusted_vectors, score_spread
 from caged.files import new_folder, write_json
-from caged.models import FoldsIn, Method
-from caged.models.ease import EASE
-from caged.models.itemknn import ItemKNN
+from caged.models import FoldsIn, Method, WeighsItems
 from caged.products.adjust import Outcome, RunToAdjust, adjust_run
 from caged.products.audit import read_audit
 from caged.products.serve.manifest import MANIFEST, FoldInAs, Kind, Manifest, checksum
@@ -98,11 +96,9 @@ def _knob(fitted: Artefact) -> float:
 
 def _parts(fitted: Artefact, dtype: str) -> _Parts:
     method = fitted.method
-    if isinstance(method, EASE):
-        return _Parts("item_weights", {"item_weights": _numpy(method.weights)}, None, "")
-    if isinstance(method, ItemKNN):
-        arrays = {"neighbours": _numpy(method.neighbours), "similarities": _numpy(method.similarities)}
-        return _Parts("neighbours", arrays, None, "")
+    if isinstance(method, WeighsItems):
+        stored = {name: _numpy(array) for name, array in method.item_arrays().items()}
+        return _Parts("item_weights" if "item_weights" in stored else "neighbours", stored, None, "")
     vectors = method.scorer().vectors
     if vectors is None:
         raise ConfigError(f"{fitted.name} has neither vectors nor item-item weights, so there is nothing to serve")
