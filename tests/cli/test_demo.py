@@ -36,7 +36,7 @@ def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(command, "run_demo", partial(run_demo, config=TINY))
     outcome = caged("demo", "--out", tmp_path / "shown", "--seed", "3", "--device", "cpu")
     assert outcome.code == 0, outcome.err
-    pages = {f"audit-{method}.html" for method in METHODS}
+    pages = {f"audit-{method.replace(' ', '-')}.html" for method in METHODS}
     assert set(contents(tmp_path / "shown")) == FILES | pages
     for page in pages:
         check_page((tmp_path / "shown" / page).read_text(encoding="utf-8"))
