@@ -338,7 +338,7 @@ def test_train_and_evaluate_write_the_page_of_their_run(log_csv: Path, tmp_path:
     train(log_csv, run, "--set", "train.validation=yes", method="mostpop")
     page = (run / "report.html").read_text()
     check_page(page)
-    assert "Popularity audit: mostpop on log" in page
+    assert "Popularity audit: Most popular on log" in page
     assert "Protocol: honest." in page
     assert "caged train --data" in page
     before = contents(run)

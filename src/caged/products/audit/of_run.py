@@ -33,7 +33,7 @@ def audit_run(
         evidence=rests_on(part),
         further={test: (other, rests_on(test)) for test, other in (further or {}).items()},
         titles={str(item): title for item, title in folder.titles().items()},
-        name=f"{folder.run.method_name}{', refitted,' if folder.spec.train.refit else ''} on {name}",
+        name=f"{display_name(folder.run.method_name)}{', refitted,' if folder.spec.train.refit else ''} on {name}",
         protocol=folder.spec.protocol,
         command=command,
     )
