@@ -28,6 +28,7 @@ from caged.data.popularity import BUCKETS, ItemGroups, gini
 from caged.data.seen import Seen
 from caged.data.splits.kinds import Split, carve_validation
 from caged.data.splits.marked import validate_on
+from caged.errors import ConfigError
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.intervals import intervals
 from caged.evaluation.metrics import reported_keys
@@ -184,14 +185,21 @@ def _made(
     """Trained; or LightGCN with as much popularity taken out as the held-out clicks allow."""
     begun = time.perf_counter()
     if name == ADJUSTED:
-        model = earlier[BASELINE].model.adjusted(k=K)
-        return _Made(model, None, time.perf_counter() - begun)
+        return _Made(_adjusted(earlier[BASELINE].model), None, time.perf_counter() - begun)
     known = set(registered(name).config.__dataclass_fields__)
     backbone = {key: value for key, value in {**BACKBONE, **OWN.get(name, {})}.items() if key in known}
     watch = _BestEpoch()
     model = Recommender(name, seed=seed, device=device, **backbone, **TRAINING)
     model.fit(train, valid, k=K, observers=(watch, EpochProgress(progress, display_name(name))), progress=False)
     return _Made(model, watch.best, time.perf_counter() - begun)
+
+
+def _adjusted(model: Recommender) -> Recommender:
+    """As much popularity out as keeps 99% of the recall; in a shop so small that it is 0, nothing is taken out."""
+    try:
+        return model.adjusted(k=K)
+    except ConfigError:
+        return model.adjusted(strength=0.0)
 
 
 def _judge(
