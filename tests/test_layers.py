@@ -43,7 +43,12 @@ CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
 # Triton comes with CUDA builds of torch, these are imported only where there is a device.
 GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_products.py": {"triton"}, "triton_triples.py": {"triton"}}
 # With torch; lists are measured and adjusted without it.
-MODELS_ARE_RANKED = {"caged.evaluation.adjust.of_scores", "caged.evaluation.evaluate", "caged.evaluation.topk"}
+MODELS_ARE_RANKED = {
+    "caged.evaluation.adjust.of_scores",
+    "caged.evaluation.evaluate",
+    "caged.evaluation.pair_scores",
+    "caged.evaluation.topk",
+}
 ENTRY = "__init__"  # the public names; loaded on first use
 
 

@@ -29,7 +29,7 @@ def _row(metric: Metric) -> list[str]:
     forms = [form for form, groups in FORMS.items() if set(groups) <= set(metric.groups)]
     forms += ["families of items"] if metric.of_family else []
     return [
-        f"`{metric.name}@k`",
+        f"`{metric.name}{'@k' if metric.has_k else ''}`",
         metric.meaning.format(k="k"),
         BETTER[metric.direction],
         ", ".join(forms),

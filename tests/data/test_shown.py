@@ -52,7 +52,7 @@ def test_the_halves_share_no_user_and_are_the_whole() -> None:
     assert {user for user, _ in pairs_of(first.not_liked)} <= {user for user, _ in pairs_of(first.liked)}
     assert len({whole.fingerprint, first.fingerprint, second.fingerprint}) == 3
     with pytest.raises(ConfigError, match=r"unknown half of the users 'third'; known: all, first, second"):
-        ShownAtRandom.of(test, negative, "third")  # type: ignore[arg-type]
+        ShownAtRandom.of(test, negative, "third")
 
 
 def test_a_user_stays_in_the_same_half_whoever_else_is_there() -> None:

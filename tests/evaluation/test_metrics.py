@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -25,16 +26,19 @@ from caged.evaluation.metrics import (
     Metric,
     MetricKey,
     OfSums,
+    keys_of_shown,
     metric_keys,
     with_sums,
 )
 from caged.evaluation.reference import Reference
+from tests.evaluation.shown_worlds import random_shown_world
 from tests.evaluation.worlds import TOY, random_groups, random_world, toy_world
 
 WORLD = toy_world()
 REPORT = measure(WORLD.lists, WORLD.reference, ks=(3, 5))
 RANDOM = random_world(np.random.default_rng(1), user_count=60)
 CHOSEN = random_groups(np.random.default_rng(1), RANDOM)
+SHOWN = random_shown_world(1, users=80)
 TOLERANCE = TOY["tolerance"]
 
 
@@ -128,19 +132,22 @@ def broken(name: str, **changes) -> Metric:
 
 
 def all_numbers() -> dict[str, float]:
-    """Every value and interval of a report."""
-    report = measure(RANDOM.lists, RANDOM.grouped(CHOSEN), ks=(4,))
-    bounds = {
-        f"{key} {side}": getattr(found, side) for key, found in intervals(report).items() for side in ("low", "high")
-    }
-    return {**report.metrics, **bounds}
+    """Every value and interval of a report, and of one about what chance showed."""
+    numbers = {}
+    of_chance = measure(SHOWN.lists, SHOWN.reference, metrics=keys_of_shown([4]), scores=SHOWN.scores)
+    for report in (measure(RANDOM.lists, RANDOM.grouped(CHOSEN), ks=(4,)), of_chance):
+        found = intervals(report)
+        numbers |= report.metrics
+        numbers |= {f"{key} {side}": getattr(found[key], side) for key in found for side in ("low", "high")}
+    return numbers
 
 
 def changed(before: dict[str, float], after: dict[str, float]) -> set[str]:
     """The metrics whose numbers differ."""
     keys = before.keys() | after.keys()  # an interval may appear or go
     pairs = {key: (before.get(key, math.nan), after.get(key, math.nan)) for key in keys}
-    return {key.partition("@")[0] for key, (a, b) in pairs.items() if not np.array_equal(a, b, equal_nan=True)}
+    differ = [key for key, (a, b) in pairs.items() if not np.array_equal(a, b, equal_nan=True)]
+    return {re.split("[@/ ]", key)[0] for key in differ}
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -222,6 +229,10 @@ def test_a_row_that_needs_a_test_has_no_value_without_one_and_the_others_have():
         ("recall", "needs a cut-off.*recall@20"),
         ("recall@0", "needs a cut-off"),
         ("recall@20/", "needs a cut-off"),
+        ("shown_auc@5", "shown_auc has no cut-off, write shown_auc"),
+        ("shown_auc/", "has no cut-off"),
+        ("shown_auc/blockbuster", "forms shown_auc, shown_auc/popular, shown_auc/niche, shown_auc/FAMILY=GROUP$"),
+        ("shown_ndcg", "needs a cut-off"),
         ("gini@20/popular", "does not exist; gini has the forms gini@20$"),
         ("gini@20/genre=Drama", "does not exist; gini has the forms gini@20$"),
         ("upd@20/genre=Drama", "upd@20/user:FAMILY=GROUP$"),

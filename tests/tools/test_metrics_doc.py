@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from caged.evaluation import bias, exposure, ranking
+from caged.evaluation.floors import MOST_POPULAR, RANDOM_CHOICE
 from caged.evaluation.measure import measure
-from caged.evaluation.metrics import METRICS, metric_keys
+from caged.evaluation.metrics import METRICS, keys_of_shown, metric_keys
 from caged.evaluation.significance import holm, paired_interval, paired_test, welch_test
 from caged.page.definitions import BETTER
+from tests.evaluation.shown_worlds import shown_toy
 from tests.evaluation.worlds import TOY, toy_groups, toy_world
 from tools.metrics_doc import main, updated
 
@@ -52,7 +54,9 @@ def documented() -> Iterator[tuple[str, float, list[str]]]:
 def test_the_table_of_all_metrics_is_up_to_date():
     text = DOCUMENT.read_text(encoding="utf-8")
     assert updated(text, Path()) == text
-    assert [cells[0] for cells in rows_with_head("metric")] == [f"`{name}@k`" for name in METRICS]
+    assert [cells[0] for cells in rows_with_head("metric")] == [
+        f"`{name}@k`" if metric.has_k else f"`{name}`" for name, metric in METRICS.items()
+    ]
 
 
 def test_the_command_rewrites_the_table_and_nothing_else(tmp_path):
@@ -69,7 +73,7 @@ def test_every_key_is_there_once():
 
 def test_every_metric_of_the_program_is_named():
     text = DOCUMENT.read_text(encoding="utf-8")
-    assert all(f"`{name}@k" in text for name in METRICS)
+    assert all(f"`{name}{'@k' if metric.has_k else ''}" in text for name, metric in METRICS.items())
 
 
 def test_the_toy_values_are_what_the_program_computes():
@@ -77,6 +81,19 @@ def test_the_toy_values_are_what_the_program_computes():
     computed = measure(world.lists, world.grouped(toy_groups()), ks=(K,)).metrics
     for key, value, _ in documented():
         assert computed[key] == pytest.approx(value, abs=HALF_OF_THE_LAST_DIGIT, rel=0), key
+
+
+def test_the_toy_of_what_chance_showed_is_what_the_program_computes():
+    """Also that it is the toy of the tests, whose scores and training users stand in words above the table."""
+    world = shown_toy()
+    report = measure(world.lists, world.reference, metrics=keys_of_shown([2]), scores=world.scores)
+    told = list(rows_with_head("shown key"))
+    keys = [re.findall(r"`([^`]+)`", cells[0])[0].replace("@k", "@2") for cells in told]
+    assert sorted(keys) == sorted(report.metrics)
+    for key, cells in zip(keys, told, strict=True):
+        values = numbers(" ".join(cells[-2:]))
+        floors = [report.floors[name][key] for name in (MOST_POPULAR, RANDOM_CHOICE)]
+        assert values == pytest.approx([report.metrics[key], *floors], abs=HALF_OF_THE_LAST_DIGIT, rel=0), key
 
 
 def test_directions_are_those_of_the_program():

@@ -70,6 +70,8 @@ CUDA_ONLY = {"train.backend": "dense", "train.precision": "bf16", "train.capture
 OF_OTHER_DATA = {
     "data.ids": "test_train.test_ids_as_text_are_recorded_and_used_again",
     "data.catalogue": "test_protocols_leak.test_with_catalogue_train_new_names_in_test_change_no_model",
+    "eval.shown_k": "test_shown.test_a_run_may_be_judged_on_one_half_from_the_start",
+    "eval.shown_half": "test_shown.test_a_run_may_be_judged_on_one_half_from_the_start",
 }
 
 # option -> a value, and the first thing that it must change

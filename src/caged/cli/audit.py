@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
+from caged.cli.metrics_table import print_shown
 from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.cli.progress import progress_line
 from caged.config import build
@@ -57,10 +58,18 @@ def audit(
     ],
     test: Annotated[str | None, typer.Option(help="Held-out interactions; without them there is no accuracy.")] = None,
     valid: Annotated[str | None, typer.Option(help="Validation interactions: seen, and never relevant.")] = None,
+    test_negative: Annotated[
+        str | None,
+        typer.Option(help="What was shown at random and not liked; --test holds what was liked. See docs/metrics.md."),
+    ] = None,
     items: Annotated[
         Path | None, typer.Option(help="Item table: item_id (or as in the logs) and perhaps title or name.")
     ] = None,
     k: Annotated[str, typer.Option("-k", help="List lengths, e.g. 20,10; the page is about the first.")] = "20",
+    shown_k: Annotated[str, typer.Option(help="Cut-offs of shown_ndcg and shown_precision.")] = "5",
+    shown_half: Annotated[
+        str, typer.Option(help="Whom to judge by what chance showed: all, or the first or second half of the users.")
+    ] = "all",
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="New folder for the audit, for compare and --against.")
     ] = None,
@@ -131,7 +140,8 @@ def audit(
 
       caged audit recs.csv --train log.csv --item-groups movies.csv:genre --fail-if 'coverage@20/genre=Drama<0.1'
     """
-    ks = build(EvalConfig, {"k": k}, "eval").k
+    asked = build(EvalConfig, {"k": k, "shown_k": shown_k, "shown_half": shown_half}, "eval")
+    ks = asked.k
     gates = [parse_gate(text) for text in fail_if or ()]
     base = None if against is None else Base.read(against)
     columns = (
@@ -140,7 +150,7 @@ def audit(
         .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
     chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
-    check_gates(gates, ks, base, chosen.names)
+    check_gates(gates, ks, base, chosen.names, shown_ks=asked.shown_k)
     further = _further_tests(also_test or ())
     _check_places(out, html)
     with progress_line(quiet=as_json) as line:
@@ -149,8 +159,11 @@ def audit(
             train=train,
             test=test,
             valid=valid,
+            test_negative=test_negative,
             items=items,
             ks=ks,
+            shown_ks=asked.shown_k,
+            shown_half=asked.shown_half,
             missing=missing,  # type: ignore[arg-type]
             drop_seen=drop_seen,
             evidence=evidence,  # type: ignore[arg-type]
@@ -171,7 +184,7 @@ def audit(
     verdicts = judge(gates, result.metrics, base, interval_of=lambda gate: sure_interval(gate, result, base))
     result = replace(result, gates=tuple(GateOutcome(one.gate.text, one.failed, one.reason) for one in verdicts))
     _write(result, out, html)
-    _report(result, verdicts, as_json=as_json)
+    _report(result, verdicts, as_json=as_json, asked_half=asked.shown_half)
     _say_where(out, html)
     if any(verdict.failed for verdict in verdicts):
         raise typer.Exit(GATE_FAILED)
@@ -207,7 +220,7 @@ def _write(result: AuditResult, out: Path | None, html: Path | None) -> None:
         write_text(html, Audit(result).to_html())
 
 
-def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool, asked_half: str) -> None:
     for note in result.notes:
         say(f"note: {note}")
     for other, test in result.further.items():
@@ -219,6 +232,7 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool) 
     else:
         print_sentences(Audit(result).verdict)
         print_table(HEADERS, summary_rows(result), title=summary_title(result), spare=("users",))
+        print_shown(result.metrics, result.floors, result.name, asked_half)
         for table in group_tables(result):
             print_table(table.headers, table.rows, title=table.title)
         for other, test in result.further.items():

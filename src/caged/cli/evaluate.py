@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
-from caged.cli.metrics_table import print_chosen, print_metrics
+from caged.cli.metrics_table import print_chosen, print_metrics, print_shown
 from caged.cli.output import AsJson, Verbose, command_line, print_json, say
 from caged.config import build, to_dict
 from caged.errors import ConfigError, unknown
@@ -30,6 +30,13 @@ def evaluate(
     part: Annotated[
         str, typer.Option(help="test, valid, or a further test of the dataset (yelp2018-ood: test_ood).")
     ] = "test",
+    shown_half: Annotated[
+        str | None,
+        typer.Option(
+            help="Whom to judge by what chance showed: all, or the first or second half of the users [default: as the "
+            "run]."
+        ),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page of this evaluation to this file.")] = None,
     popular_share: PopularShare = None,
     item_groups: ItemGroups = None,
@@ -72,7 +79,7 @@ def evaluate(
         say(f"warning: {warning}")
     for note in data.facts["notes"]:
         say(f"note: {note}")
-    given = {"k": k, "popular_share": popular_share}
+    given = {"k": k, "popular_share": popular_share, "shown_half": shown_half}
     changed = {name: value for name, value in given.items() if value is not None}
     spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), **changed}, "eval"))
     chosen = grouping(
@@ -98,10 +105,17 @@ def evaluate(
         write_text(html, audit_html(audited, further=run_sections(folder)))
     if as_json:
         print_json(
-            {"protocol": spec.protocol, "part": part, "metrics": report.metrics, "users": report.users_per_metric}
+            {
+                "protocol": spec.protocol,
+                "part": part,
+                "metrics": report.metrics,
+                "users": report.users_per_metric,
+                **({"shown_half": spec.eval.shown_half, "shown_floors": report.floors} if report.floors else {}),
+            }
         )
     else:
         print_metrics(report.metrics, spec.eval.k, f"{spec.method}, protocol {spec.protocol}, {part} part")
+        print_shown(report.metrics, report.floors, spec.method, spec.eval.shown_half)
         print_chosen(report.metrics, spec.eval.k, chosen.names)
     if html is not None:
         say(f"page: {html}")

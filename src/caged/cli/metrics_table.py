@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from caged.cli.output import print_table
 from caged.evaluation.group_names import GroupName, GroupNames
+from caged.evaluation.metrics import MetricKey
 from caged.page.numbers import number
 
 ACCURACY = ("recall", "ndcg", "ndcg_hits100", "precision", "hit", "mrr", "map")
@@ -41,3 +42,17 @@ def print_chosen(metrics: Mapping[str, float], ks: Sequence[int], chosen: GroupN
             said = ", ".join(f"{key} {number(metrics[key])}" for key in parity if key in metrics)
             title = f"{'users' if names is OF_USER_GROUPS else 'items'} by {GroupName.parse(family).family}"
             print_table([GroupName.parse(family).family, *keys], rows, title=f"{title}: {said}" if said else title)
+
+
+def print_shown(
+    metrics: Mapping[str, float], floors: Mapping[str, Mapping[str, float]], ranked_by: str, half: str = "all"
+) -> None:
+    """What chance showed, where that is known: the method, and beside it what is no achievement."""
+    keys = [key for key in metrics if MetricKey.parse(key).metric.of_shown]
+    if not keys:
+        return
+    rows = [
+        [name, *(number(values.get(key)) for key in keys)] for name, values in {ranked_by: metrics, **floors}.items()
+    ]
+    users = "" if half == "all" else f", {half} half of the users"
+    print_table(["ranked by", *keys], rows, title=f"what chance showed{users}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.metrics_table import print_metrics
+from caged.cli.metrics_table import print_metrics, print_shown
 from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, print_sentences, say
 from caged.cli.progress import StopOnCtrlC, progress_line
 from caged.errors import CagedError, ConfigError
@@ -229,6 +229,7 @@ def _report(result: RunResult, audited: AuditResult | None, *, as_json: bool) ->
         say(f"note: {note}")
     if as_json:
         content = {"folder": folder, "protocol": spec.protocol, "metrics": result.metrics, "run": run.to_json()}
+        content |= {"shown_floors": result.floors} if result.floors else {}
         print_json({**content, **({"extra_tests": result.extra_tests} if result.extra_tests else {})})
         return
     if audited is not None:
@@ -237,6 +238,7 @@ def _report(result: RunResult, audited: AuditResult | None, *, as_json: bool) ->
     title = f"{spec.method} on {run.dataset['name']}, protocol {spec.protocol}, seed {spec.seed}"
     title += _which_epoch(trained)
     print_metrics(result.metrics, spec.eval.k, title)
+    print_shown(result.metrics, result.floors, spec.method, spec.eval.shown_half)
     for name, metrics in result.extra_tests.items():
         print_metrics(metrics, spec.eval.k, f"{title}, {name}")
 

@@ -7,9 +7,9 @@ orders what chance put before a user: nobody chose these items, so popularity ha
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,7 @@ from caged.data.popularity import BUCKETS, ItemGroups
 from caged.data.seen import check_same_rows, find
 from caged.errors import ConfigError, DataError, unknown
 
-Half = Literal["all", "first", "second"]
-HALVES = get_args(Half)
+HALVES = ("all", "first", "second")
 SOURCE = "source"  # the column by which a log marks what filled a slot
 
 
@@ -31,7 +30,7 @@ class ShownAtRandom:
 
     liked: Interactions
     not_liked: Interactions
-    half: Half = "all"  # of the users
+    half: str = "all"  # of the users
 
     def __post_init__(self) -> None:
         check_same_rows(self.liked, self.not_liked)
@@ -40,7 +39,7 @@ class ShownAtRandom:
             raise DataError(f"{both} of the pairs shown at random are both liked and not liked; remove them from one")
 
     @classmethod
-    def of(cls, test: Interactions, test_negative: Interactions, half: Half = "all") -> ShownAtRandom:
+    def of(cls, test: Interactions, test_negative: Interactions, half: str = "all") -> ShownAtRandom:
         """From the parts of a split.
 
         Where both mark the `source` of their pairs, only test pairs of a source that test_negative names were shown at
@@ -51,19 +50,11 @@ class ShownAtRandom:
         liked = test
         if SOURCE in test.columns and SOURCE in test_negative.columns:
             liked = test.select(np.isin(test.columns[SOURCE], np.unique(test_negative.columns[SOURCE])))
-        whole = cls(liked, test_negative, "all")
-        return whole if half == "all" else whole.of_half(half)
-
-    def of_half(self, half: Literal["first", "second"]) -> ShownAtRandom:
-        """Only the users of one half."""
-        in_first = in_first_half(self.liked.user_ids)
+        if half == "all":
+            return cls(liked, test_negative)
+        in_first = in_first_half(test.user_ids)
         chosen = in_first if half == "first" else ~in_first
-        return replace(
-            self,
-            liked=self.liked.select(chosen[self.liked.users]),
-            not_liked=self.not_liked.select(chosen[self.not_liked.users]),
-            half=half,
-        )
+        return cls(liked.select(chosen[liked.users]), test_negative.select(chosen[test_negative.users]), half)
 
     @cached_property
     def fingerprint(self) -> str:

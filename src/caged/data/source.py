@@ -100,7 +100,7 @@ def load(
         contents = _read_occurring(
             files,
             lambda part, file: read(
-                file, columns=_columns_of(part, file, columns, files), min_rating=_min_rating_of(part, min_rating)
+                file, columns=_columns_of(part, columns, files), min_rating=_min_rating_of(part, min_rating)
             ),
             listed=listed,
         )
@@ -216,16 +216,16 @@ def _rated(part: Interactions, where: str) -> Array:
     return part.rating
 
 
-def _columns_of(part: str, file: Path, columns: Columns, files: Mapping[str, Path]) -> Columns:
+def _columns_of(part: str, columns: Columns, files: Mapping[str, Path]) -> Columns:
     """Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
 
     Beside what was shown at random and not liked, they also say which of the test pairs were shown at random.
     """
     if part not in ("test", NOT_LIKED):
         return columns
-    marked = NOT_LIKED in files and reader_for(file) is not read_lightgcn
-    keep = tuple(dict.fromkeys((*columns.keep, *([SOURCE] if marked else []))))
-    return replace(columns, keep=keep, keep_if_there=True) if keep else columns
+    if NOT_LIKED in files:
+        return columns.keeping_if_there(SOURCE)
+    return replace(columns, keep_if_there=True) if columns.keep else columns
 
 
 def _min_rating_of(part: str, min_rating: float | None) -> float | None:

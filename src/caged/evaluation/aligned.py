@@ -16,6 +16,7 @@ from caged.data.seen import find
 from caged.evaluation import bias, categories, exposure
 from caged.evaluation.lists import PADDING
 from caged.evaluation.reference import Reference
+from caged.evaluation.shown import ShownBlock, ShownScores
 
 FEW_PER_USER = 8  # pairs, on average; up to here comparing beats searching
 _NEVER = np.iinfo(np.int64).max - 1  # the position of a relevant item that is not in the list
@@ -43,6 +44,7 @@ class Aligned:
     reference: Reference
     users: Array  # rows, ascending
     items: Array  # (n, width), -1 throughout for a user without a list
+    scores: ShownScores | None = None  # of what was shown at random
     _popularity: dict[int, Array] = field(default_factory=dict)  # by cut-off; several metrics need it
     _counted: dict[tuple[str, str, int], Array] = field(default_factory=dict)  # by what, family and cut-off
     _profile_categories: dict[str, Array] = field(default_factory=dict)  # by family; several cut-offs need it
@@ -109,6 +111,21 @@ class Aligned:
         owner = find(self.users, users)
         kept = owner >= 0
         return owner[kept], self.groups.degrees[items[kept]], position[kept]
+
+    @cached_property
+    def shown(self) -> ShownBlock:
+        """What was shown to these users at random, with its scores."""
+        return ShownBlock.empty(len(self.users)) if self.scores is None else self.scores.of_users(self.users)
+
+    def shown_auc(self, group: str | None) -> Array:
+        """Of a group of items only those that are liked; what was not liked all counts."""
+        return self.shown.auc(None if group is None else self._in_group(self.shown.items, group))
+
+    def _in_group(self, items: Array, group: str) -> Array:
+        if group in ITEM_GROUPS:
+            return np.asarray(self.groups.member(group)[items])
+        family, place = self.reference.groups.item_family(group)
+        return np.asarray((family.labels[:, items] == place).any(axis=0))
 
     def _find(self, keys: Array) -> Array:
         """Per place the index of its pair among ascending keys of these users, -1 where it is not there."""

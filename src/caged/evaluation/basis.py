@@ -38,6 +38,7 @@ class Basis:
     left_out: int  # users with relevant items that `missing="skip"` left out
     popular_share: str = str(POPULAR_SHARE)  # a fraction
     families: Mapping[str, str] = field(default_factory=dict)  # who is in which chosen group, by family
+    shown: str | None = None  # what was shown at random, liked and not; None without it
 
     @classmethod
     def of(
@@ -59,6 +60,7 @@ class Basis:
             left_out=counts["users_relevant_without_list"] if missing == "skip" else 0,
             popular_share=str(reference.groups.popular_share),
             families=dict(reference.groups.checksums),
+            shown=None if reference.shown is None else reference.shown.fingerprint,
         )
 
     @classmethod
@@ -105,6 +107,14 @@ class Basis:
         found += [
             _unlike_family(name) for name, sum_ in self.families.items() if other.families.get(name, sum_) != sum_
         ]
+        if None not in (self.shown, other.shown) and self.shown != other.shown:
+            found.append(
+                Unlike(
+                    "what was shown at random differs, or the half of the users that is judged by it",
+                    "use the same test_negative part and the same half (eval.shown_half, --shown-half) for both",
+                    lambda key: key.metric.of_shown,
+                )
+            )
         return found
 
 

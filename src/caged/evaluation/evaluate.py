@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 import torch
 
 from caged.data.interactions import Interactions
+from caged.data.shown import ShownAtRandom
 from caged.errors import DataError
 from caged.evaluation.groups import Groups
 from caged.evaluation.lists import check_k
 from caged.evaluation.measure import Report, measure
-from caged.evaluation.metrics import MetricKey, list_width
+from caged.evaluation.metrics import MetricKey, list_ks, list_width
 from caged.evaluation.outcome import Evaluation
+from caged.evaluation.pair_scores import pair_scores
 from caged.evaluation.reference import Reference
 from caged.evaluation.topk import Ranker, ScoreFunction, top_k
 
@@ -29,6 +31,7 @@ def evaluate(
     list_length: int = 100,
     metrics: Sequence[str] | None = None,
     groups: Groups | None = None,
+    shown: ShownAtRandom | None = None,
     device: torch.device | str = "cpu",
 ) -> Evaluation:
     """Rank the whole catalogue for the users with a relevant item and measure the lists.
@@ -36,11 +39,12 @@ def evaluate(
     The pairs of `train` and, where given, of `valid` are masked: give `valid` when `relevant` is the test part. The
     lists have `list_length` places, or as many as the metrics need, or the whole catalogue where it is smaller.
     `metrics` restricts the report to these keys, as in `measure`. `groups` of `train` take the place of the usual ones.
+    Of what was `shown` at random only these pairs are scored.
     """
-    reference = Reference(train, valid, relevant, groups)
+    reference = Reference(train, valid, relevant, groups, shown)
     _check_not_empty(relevant, "evaluated")
     keys = None if metrics is None else [MetricKey.parse(text) for text in metrics]
-    wanted = list(ks) if keys is None else [key.k for key in keys]
+    wanted = list(ks) if keys is None else list_ks(keys)
     for k in wanted:
         check_k(k, reference.item_count)
     lists = top_k(
@@ -50,7 +54,9 @@ def evaluate(
         seen=reference.seen,
         device=device,
     )
-    return Evaluation(measure(lists, reference, ks, metrics=keys), reference, lists)
+    candidates = reference.candidates
+    scores = None if candidates is None else pair_scores(scorer, candidates.owners, candidates.items, device=device)
+    return Evaluation(measure(lists, reference, ks, metrics=keys, scores=scores), reference, lists)
 
 
 def make_validator(

@@ -10,7 +10,11 @@ Evidence = Literal["none", "natural", "intervened", "random", "oracle"]
 CLAIMS = [kind for kind in get_args(Evidence) if kind != "none"]  # what somebody may say of a test
 
 # Tests of known datasets that are not natural traffic.
-_KNOWN: dict[tuple[str, str], Evidence] = {("coat", "test"): "random", ("yelp2018-ood", "test_ood"): "intervened"}
+_KNOWN: dict[tuple[str, str], Evidence] = {
+    ("coat", "test"): "random",
+    ("kuairand", "test"): "random",
+    ("yelp2018-ood", "test_ood"): "intervened",
+}
 
 
 def checked(claim: str) -> Evidence:

@@ -120,6 +120,8 @@ class PackedLists:
     """Many lists without padding: those of `users[n]` are `items[offsets[n]:offsets[n + 1]]`, best first.
 
     For more lists than a padded table should hold; items of a list are distinct, which whoever makes one has to see to.
+    `levels`, where they are kept, say which items of a list are equally good: each is the place, from 0, of the first
+    item that is as good.
 
     >>> PackedLists(np.array([2, 4]), np.array([0, 1, 3]), np.array([3, 7, 0])).block(0, 2, 2).tolist()
     [[3, -1], [7, 0]]
@@ -128,6 +130,7 @@ class PackedLists:
     users: Array  # int64 (n,), ascending
     offsets: Array  # int64 (n + 1,)
     items: Array  # int32
+    levels: Array | None = None  # int32
 
     def __len__(self) -> int:
         return len(self.users)
@@ -135,6 +138,14 @@ class PackedLists:
     @property
     def lengths(self) -> Array:
         return np.diff(self.offsets)
+
+    def cut(self, width: int) -> PackedLists:
+        """At most `width` places of each, without levels."""
+        lengths = self.lengths
+        if lengths.max(initial=0) <= width:
+            return PackedLists(self.users, self.offsets, self.items)
+        within = np.arange(len(self.items)) - np.repeat(self.offsets[:-1], lengths)
+        return PackedLists(self.users, np.append(0, np.cumsum(np.minimum(lengths, width))), self.items[within < width])
 
     def block(self, start: int, stop: int, width: int) -> Array:
         """The padded items of the users in these places of `users`, at most `width` of each."""

@@ -7,7 +7,7 @@ its users and how often each item was shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from caged.data.ids import Array
 from caged.data.popularity import USER_GROUPS
 from caged.errors import ConfigError, DataError, unknown
 from caged.evaluation.aligned import Aligned
+from caged.evaluation.floors import shown_floors
 from caged.evaluation.formulas import PLACES, ItemSum, Shown
 from caged.evaluation.groups import Groups
 from caged.evaluation.lists import PADDING, Lists, PackedLists
@@ -26,12 +27,14 @@ from caged.evaluation.metrics import (
     OfSums,
     Sum,
     UserColumns,
+    list_ks,
     list_width,
     metric_keys,
     with_sums,
 )
 from caged.evaluation.parallel import in_order
 from caged.evaluation.reference import Reference
+from caged.evaluation.shown import ShownScores
 
 Missing = Literal["zero", "skip"]
 BLOCK_PLACES = 1 << 20  # list places that are measured at a time
@@ -70,6 +73,7 @@ class Report:
     bucket_mass: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # training interactions per bucket
     moments: dict[str, Moments] = field(default_factory=dict)
     groups: Groups | None = None  # that somebody chose
+    floors: dict[str, dict[str, float]] = field(default_factory=dict)  # see `shown_floors`; of the keys that have some
 
     @property
     def keys(self) -> list[MetricKey]:
@@ -99,12 +103,14 @@ def measure(
     metrics: Sequence[str] | None = None,
     missing: Missing = "zero",
     per_user_limit: int | None = None,
+    scores: Array | None = None,
 ) -> Report:
     """Every metric at each of `ks`, or only the keys in `metrics` (such as `recall@20/niche`; `ks` is then not read).
 
     A user with relevant items and without a list counts as an empty list (accuracy 0) or, with `missing="skip"`, is
     left out; `counts["users_relevant_without_list"]` is their number either way. The report keeps the values of every
-    user, unless there are more than `per_user_limit`.
+    user, unless there are more than `per_user_limit`. `scores` are those of `reference.candidates`, for the keys that
+    rest on what was shown at random.
     """
     if missing not in ("zero", "skip"):
         raise ConfigError(unknown("treatment of missing lists", missing, ("zero", "skip")))
@@ -112,16 +118,19 @@ def measure(
     _check_rows(lists, reference)
     users = _users_of(lists, reference, missing)
     kept = per_user_limit is None or len(users) <= per_user_limit
+    candidates = reference.candidates
+    shown = None if candidates is None or scores is None else ShownScores(candidates, scores)
     tally = _Tally(keys, reference, keep_per_user=kept)
     width = min(list_width(keys), int(lists.lengths.max(initial=0)))
 
     def measured(rows: Array) -> _Measured:
         # As NumPy wants its indices; else each of the many look-ups would convert them again.
-        return tally.measured(Aligned(reference, rows, _padded(lists, rows, width).astype(np.intp)))
+        return tally.measured(Aligned(reference, rows, _padded(lists, rows, width).astype(np.intp), shown))
 
     for _, block in in_order(measured, _blocks(users, width)):
         tally.add(block)
-    return tally.report(users, _counts(lists, reference, sorted({key.k for key in keys})))
+    report = tally.report(users, _counts(lists, reference, sorted(list_ks(keys))))
+    return report if shown is None else replace(report, floors=shown_floors(reference, shown.candidates, keys, users))
 
 
 def _requested(ks: Sequence[int], metrics: Sequence[str] | None, groups: Groups) -> list[MetricKey]:
@@ -152,7 +161,18 @@ def _counts(lists: Lists | PackedLists, reference: Reference, ks: Sequence[int])
         "users_relevant": len(reference.relevant_users),
         "users_relevant_without_list": len(reference.relevant_users) - both,
         "users_listed_without_relevant": len(listed) - both,
+        **_shown_counts(reference),
         **{f"lists_shorter_than@{k}": int(np.count_nonzero((lengths > 0) & (lengths < k))) for k in ks},
+    }
+
+
+def _shown_counts(reference: Reference) -> dict[str, int]:
+    if reference.shown is None or reference.candidates is None:
+        return {}
+    return {
+        "shown_liked": len(reference.shown.liked),
+        "shown_not_liked": len(reference.shown.not_liked),
+        "users_shown_both": len(reference.candidates.users),
     }
 
 

@@ -20,12 +20,14 @@ from caged.evaluation.formulas import (
     RECALLS_APART,
     SPREAD,
     UNIT_LISTS,
+    Mean,
     OfItems,
     OfSums,
     accuracy,
     family_mean,
     found_and_wanted,
     mean_of,
+    own_value,
     places_by_bucket,
     popularity_of_list_and_profile,
     shown_and_could_be,
@@ -59,6 +61,8 @@ class Metric:
     of_catalogue: bool = False  # counts items that nobody has used or listed
     of_groups: bool = False  # knows popular and niche items also where it is for everything
     of_family: bool = False  # of all groups of a family of items that somebody chose
+    of_shown: bool = False  # rests on what was shown at random and not liked, beside what was
+    has_k: bool = True  # whether it has a cut-off
 
     @property
     def counts_catalogue(self) -> bool:
@@ -81,7 +85,7 @@ class Metric:
         forms = ["FAMILY"] if self.of_family else []
         forms += ["FAMILY=GROUP"] if ITEM_GROUPS[0] in self.groups else []
         forms += [f"{USER}FAMILY=GROUP"] if USER_GROUPS[0] in self.groups else []
-        return [f"{self.name}@{k}/{form}" for form in forms]
+        return [f"{self.name}{f'@{k}' if k else ''}/{form}" for form in forms]
 
     def exists_at(self, k: int) -> bool:
         return self.depth is None or k <= self.depth
@@ -405,6 +409,52 @@ _ROWS = (
         meaning="Distance between a user's history and the first {k} items in the shares of the groups of the family "
         "(Jensen-Shannon divergence): 0 is the same mix, 1 nothing in common; the average user.",
         of_family=True,
+    ),
+    Metric(
+        name="shown_auc",
+        direction="up",
+        unit="index",
+        groups=_BY_ITEMS,
+        formula=Mean(own_value, *RATIO, of_user=lambda lists, _, group: lists.shown_auc(group)),
+        meaning="Among items shown to a user at random, how often a liked one is ranked above one that was not liked; "
+        "the average user. 0.5 is chance. Of a group of items, its liked ones against all that were not liked.",
+        needs_test=True,
+        of_shown=True,
+        has_k=False,
+    ),
+    Metric(
+        name="shown_auc_within",
+        direction="up",
+        unit="index",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, _: lists.shown.auc_within(lists.groups.bucket[lists.shown.items])),
+        meaning="The same among items of one tenth of training popularity: what is left when popularity cannot help. "
+        "0.5 is chance; what mere popularity reaches is the floor.",
+        needs_test=True,
+        of_shown=True,
+        has_k=False,
+    ),
+    Metric(
+        name="shown_ndcg",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, k: lists.shown.ndcg(k)),
+        meaning="NDCG at {k} of the items shown to a user at random, ranked among themselves: liked ones first is 1; "
+        "the average user.",
+        needs_test=True,
+        of_shown=True,
+    ),
+    Metric(
+        name="shown_precision",
+        direction="up",
+        unit="share",
+        groups=_WHOLE,
+        formula=mean_of(lambda lists, k: lists.shown.precision(k)),
+        meaning="Of the items shown to a user at random, the share of liked ones among the first {k}, or among all "
+        "where fewer were shown; the average user.",
+        needs_test=True,
+        of_shown=True,
     ),
 )
 METRICS = {metric.name: metric for metric in _ROWS}

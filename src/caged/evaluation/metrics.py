@@ -39,6 +39,8 @@ __all__ = [
     "OfSums",
     "Sum",
     "UserColumns",
+    "keys_of_shown",
+    "list_ks",
     "list_width",
     "metric_keys",
     "reported_keys",
@@ -52,18 +54,18 @@ class MetricKey(str):
     >>> key = MetricKey.parse("recall@20/niche")
     >>> key.name, key.k, key.group
     ('recall', 20, 'niche')
-    >>> MetricKey("ndcg", 20)
-    'ndcg@20'
+    >>> MetricKey("ndcg", 20), MetricKey("shown_auc", 0, "niche")
+    ('ndcg@20', 'shown_auc/niche')
     >>> MetricKey.parse("recall@20/genre=Film Noir")  # a group that somebody chose, see `group_names`
     'recall@20/genre=Film%20Noir'
     """
 
     name: str
-    k: int
+    k: int  # 0 where the metric has no cut-off
     group: str | None
 
     def __new__(cls, name: str, k: int, group: str | None = None) -> Self:
-        key = super().__new__(cls, f"{name}@{k}" + (f"/{group}" if group else ""))
+        key = super().__new__(cls, name + (f"@{k}" if k else "") + (f"/{group}" if group else ""))
         key.name, key.k, key.group = name, k, group
         return key
 
@@ -75,13 +77,16 @@ class MetricKey(str):
         """The key that the text is; an error that names the metrics, or the forms of this one, where it is none."""
         if isinstance(text, MetricKey):
             return text
-        name, _, rest = text.partition("@")
+        name = re.split("[@/]", text)[0]
         if name not in METRICS:
             raise ConfigError(unknown("metric", name, METRICS))
-        cut = re.fullmatch(r"([1-9][0-9]*)(?:/(.+))?", rest)
-        if cut is None:
+        metric, rest = METRICS[name], text[len(name) :]
+        found = re.fullmatch(r"@([1-9][0-9]*)(?:/(.+))?" if metric.has_k else r"()(?:/(.+))?", rest)
+        if found is None and metric.has_k:
             raise ConfigError(f"metric '{text}' needs a cut-off of at least 1: write {name}@20, for example")
-        key, metric = cls(name, int(cut[1]), cut[2]), METRICS[name]
+        if found is None:
+            raise ConfigError(f"metric '{text}' cannot be read: {name} has no cut-off, write {name}")
+        key = cls(name, int(found[1] or 0), found[2])
         if key.group not in metric.groups:
             chosen = None if key.group is None else GroupName.parse(key.group)
             if chosen is None or not metric.exists_for(chosen):
@@ -123,7 +128,8 @@ class MetricKey(str):
 
 
 def metric_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[MetricKey]:
-    """Every key at each k, in the order of the tables; also for the groups that somebody chose.
+    """Every key at each k, in the order of the tables, also for the groups that somebody chose; without those that rest
+    on what was shown at random.
 
     >>> len(metric_keys([20])), len(metric_keys([200]))
     (57, 54)
@@ -132,9 +138,30 @@ def metric_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[Met
         MetricKey(metric.name, k, group)
         for k in ks
         for metric in METRICS.values()
-        if metric.exists_at(k)
+        if metric.exists_at(k) and not metric.of_shown
         for group in (*metric.groups, *metric.chosen_groups(chosen))
     ]
+
+
+def keys_of_shown(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[MetricKey]:
+    """Every key that rests on what was shown at random.
+
+    >>> keys_of_shown([5])
+    ['shown_auc', 'shown_auc/popular', 'shown_auc/niche', 'shown_auc_within', 'shown_ndcg@5', 'shown_precision@5']
+    """
+    cuts = tuple(ks)
+    return [
+        MetricKey(metric.name, k, group)
+        for metric in METRICS.values()
+        if metric.of_shown
+        for k in (cuts if metric.has_k else (0,))
+        for group in (*metric.groups, *metric.chosen_groups(chosen))
+    ]
+
+
+def list_ks(keys: Iterable[MetricKey]) -> list[int]:
+    """The cut-offs of lists among the keys, in their order."""
+    return list(dict.fromkeys(key.k for key in keys if not key.metric.of_shown))
 
 
 def reported_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[MetricKey]:
@@ -148,7 +175,7 @@ def reported_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[M
 
 def list_width(keys: Sequence[MetricKey]) -> int:
     """How many places of the lists the keys need."""
-    return max((key.metric.depth or key.k for key in keys), default=0)
+    return max((key.metric.depth or key.k for key in keys if not key.metric.of_shown), default=0)
 
 
 def with_sums(keys: Iterable[MetricKey]) -> dict[MetricKey, OfSums]:

@@ -11,9 +11,11 @@ from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.popularity import ITEM_GROUPS, ItemGroups, UserGroups, popularity_order
 from caged.data.seen import Seen, check_same_rows, find
+from caged.data.shown import ShownAtRandom
 from caged.errors import DataError
 from caged.evaluation import bias
 from caged.evaluation.groups import Groups
+from caged.evaluation.shown import Candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +24,15 @@ class Reference:
 
     `relevant` is the evaluated part: test, or valid while validating. `valid` is given only when testing: it is then
     seen, hence masked. Without `relevant`, accuracy is undefined. A relevant pair that was seen is an error. `chosen`
-    are groups that somebody chose; else there are the usual ones alone.
+    are groups that somebody chose; else there are the usual ones alone. `shown` is what chance showed, liked (these
+    pairs are relevant) and not (these are in no part).
     """
 
     train: Interactions
     valid: Interactions | None = None
     relevant: Interactions | None = None
     chosen: Groups | None = None
+    shown: ShownAtRandom | None = None
 
     def __post_init__(self) -> None:
         if self.relevant is not None:
@@ -39,6 +43,23 @@ class Reference:
                 f"{leaked} of the {len(self.relevant_keys)} relevant pairs were also seen in train or valid, which "
                 "makes every number too good; remove them or split again"
             )
+        if self.shown is not None:
+            self._check_shown(self.shown)
+
+    def _check_shown(self, shown: ShownAtRandom) -> None:
+        check_same_rows(self.train, shown.not_liked)
+        for keys, part in ((self.seen.keys, "train or valid"), (self.relevant_keys, "test")):
+            shared = int(np.count_nonzero(find(keys, shown.not_liked.keys) >= 0))
+            if shared:
+                raise DataError(
+                    f"{shared} of the {len(shown.not_liked)} pairs of test_negative are also in {part}, so they were "
+                    "liked after all; remove them from one of the two"
+                )
+
+    @cached_property
+    def candidates(self) -> Candidates | None:
+        """What was shown at random to users who liked some of it."""
+        return None if self.shown is None else Candidates.of(self.shown)
 
     @property
     def user_count(self) -> int:

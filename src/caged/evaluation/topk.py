@@ -95,7 +95,7 @@ class Ranker:
         values = np.full((len(self.users), width), _MASKED, dtype=np.float32)
         if width == 0:
             return Lists(self.users, items, values)
-        block = self._block or _users_per_block(item_count, self.device)
+        block = self._block or users_per_block(item_count, self.device)
         for start in range(0, len(self.users), block):
             rows = self.users[start : start + block]
             scores = self._scores(scorer, rows)
@@ -141,7 +141,8 @@ class SeenMask:
         scores.view(-1).index_fill_(0, cell, _MASKED)
 
 
-def _users_per_block(item_count: int, device: torch.device) -> int:
+def users_per_block(item_count: int, device: torch.device) -> int:
+    """Whose scores for the whole catalogue make one block."""
     row = 4 * max(item_count, 1)
     share = int(MEMORY_SHARE * _free_memory(device))
     wanted = CUDA_SCORE_BLOCK_BYTES if device.type == "cuda" else LEAST_USERS * row

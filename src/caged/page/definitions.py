@@ -27,6 +27,14 @@ _SENTENCES = {"up": "Higher is better.", "down": "Lower is better.", "zero": "Be
 INTERVAL = "95% interval over the choice of users: where the value lies for other users like these. It says nothing "
 INTERVAL += "about another training run."
 
+CHANCE = "What chance showed"
+# Two sentences: why this is the fairest judge.
+WHY_FAIREST = (
+    "Here chance, not a shop, chose what people saw, and what they liked and did not like was written down, so nobody "
+    "is rewarded for repeating what was popular enough to be shown. The only question left is whether a recommender "
+    "puts what a person liked above what the same person did not like, which makes this the fairest judge there is."
+)
+
 
 def part_of_items(share: Fraction) -> str:
     """

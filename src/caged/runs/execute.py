@@ -13,10 +13,12 @@ from pathlib import Path
 import torch
 
 from caged.data import Interactions, Split
+from caged.data.shown import ShownAtRandom
 from caged.errors import ConfigError, RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.groups import Grouping, grouping
+from caged.evaluation.metrics import keys_of_shown
 from caged.graph import check_engine
 from caged.models import MayBeNeutral, Scorer, registered
 from caged.runs.environment import hardware, resolve_device, set_threads
@@ -53,6 +55,11 @@ class RunResult:
     @property
     def metrics(self) -> dict[str, float]:
         return self.evaluation.report.metrics
+
+    @property
+    def floors(self) -> dict[str, dict[str, float]]:
+        """What random choice and mere popularity reach where chance showed items; empty where it did not."""
+        return self.evaluation.report.floors
 
     @property
     def extra_tests(self) -> dict[str, dict[str, float]]:
@@ -201,8 +208,10 @@ def evaluate_part(
     device: torch.device,
     chosen: Grouping | None = None,
 ) -> Evaluation:
-    """One part, as the protocol of `spec` reports it; also by the groups that somebody chose."""
+    """One part, as the protocol of `spec` reports it; also by the groups that somebody chose, and the test part by
+    what chance showed, where that is known."""
     seen = parts.seen_before(relevant)
+    shown = _shown_at_random(parts, relevant, spec)
     groups = (chosen or grouping(spec.eval.popular_share)).of(seen.train)
     keys = protocol_named(spec.protocol).metrics(spec.eval.k, spec.eval.list_length, groups.names)
     return evaluate(
@@ -212,10 +221,17 @@ def evaluate_part(
         relevant=relevant,
         ks=spec.eval.k,
         list_length=spec.eval.list_length,
-        metrics=keys,
+        metrics=keys if shown is None else [*keys, *keys_of_shown(spec.eval.shown_k, groups.names)],
         groups=groups,
+        shown=shown,
         device=device,
     )
+
+
+def _shown_at_random(parts: Split, relevant: Interactions, spec: ExperimentSpec) -> ShownAtRandom | None:
+    if parts.test_negative is None or relevant is not parts.test:
+        return None
+    return ShownAtRandom.of(relevant, parts.test_negative, spec.eval.shown_half)
 
 
 def write_tested(result: RunResult) -> None:
@@ -234,6 +250,7 @@ def write_tested(result: RunResult) -> None:
         "users": report.users_per_metric,
         "counts": report.counts,
         "basis": Basis.of(evaluation.reference, report.counts).to_json(),
+        **({"shown_floors": report.floors} if report.floors else {}),
         **({"extra_tests": result.extra_tests} if result.further else {}),
     }
     result.folder.write_evaluation(tables, metrics)

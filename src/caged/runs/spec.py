@@ -11,6 +11,7 @@ from caged.arguments import checked_seed
 from caged.config import build, option, parse_override, to_dict, unknown_key
 from caged.data import KINDS, Columns
 from caged.data.popularity import POPULAR_SHARE, popular_share
+from caged.data.shown import HALVES
 from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
@@ -72,11 +73,20 @@ class EvalConfig:
     popular_share: float = option(
         float(POPULAR_SHARE), "which share of the items with training interactions is popular; the others are niche"
     )
+    shown_k: tuple[int, ...] = option((5,), "cut-offs of shown_ndcg and shown_precision", minimum=1)
+    shown_half: str = option(
+        "all",
+        "whom to judge by what chance showed: all, or the first or second half of the users (by a hash of their ids), "
+        "so that what is chosen on one half can be reported on the other",
+        choices=HALVES,
+    )
 
     def __post_init__(self) -> None:
         popular_share(self.popular_share, "eval.popular_share")
         if len(set(self.k)) < len(self.k):
             raise ConfigError(f"eval.k is {', '.join(map(str, self.k))}; name each list length once")
+        if len(set(self.shown_k)) < len(self.shown_k):
+            raise ConfigError(f"eval.shown_k is {', '.join(map(str, self.shown_k))}; name each cut-off once")
 
     @property
     def monitor(self) -> str:

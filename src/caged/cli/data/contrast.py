@@ -13,7 +13,7 @@ def print_contrast(contrast: dict[str, Any]) -> None:
     words = {"degree": "training users of an item, mean", "like_rate": "liked, of what was shown at random"}
     digits = {"degree": 1, "like_rate": 3}
     rows = [
-        [words[name], *(number(one[end], digits[name]) for end in ("top", "bottom")), f"{number(one['ratio'], 2)} : 1"]
+        [words[name], *(number(one[end], digits[name]) for end in ("top", "bottom")), number(one["ratio"], 2)]
         for name, one in contrast.items()
     ]
     print_table(

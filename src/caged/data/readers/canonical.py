@@ -34,13 +34,17 @@ def is_canonical(folder: Path) -> bool:
 
 def read_canonical(folder: Path, *, columns: Columns | None = None) -> Interactions:
     """The interactions in a folder that `caged data import` wrote; with `columns`, only these of the kept columns."""
-    if columns is not None and columns != Columns(keep=columns.keep, ids=columns.ids):
+    if columns is not None and columns != Columns(
+        keep=columns.keep, keep_if_there=columns.keep_if_there, ids=columns.ids
+    ):
         raise DataError(
             f"{folder} was written by caged data import, which named its columns; leave the column options out here"
         )
     manifest = read_manifest(folder)
     present = manifest["columns"]
     kept = [name for name in present if name not in OWN_COLUMNS] if columns is None else list(columns.keep)
+    if columns is not None and columns.keep_if_there:
+        kept = [name for name in kept if name in present]
     for name in kept:
         if name not in present:
             raise DataError(f"{unknown(f'column in {folder}', name, present)}; import the log again with --keep {name}")

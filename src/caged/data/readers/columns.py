@@ -79,10 +79,15 @@ class Columns:
             raise ConfigError(f"keep is {described(names)}; give a list of column names, e.g. ['source']")
         return replace(self, keep=tuple(dict.fromkeys((*self.keep, *names)))) if len(names) else self
 
+    def keeping_if_there(self, name: str) -> Columns:
+        """With a further column to carry along that a file may lack, as it may then lack the others."""
+        return replace(self.keeping([name]), keep_if_there=True)
+
     @property
     def name_nothing(self) -> bool:
-        """Whether all columns are left to their default names."""
-        return replace(self, ids="auto") == Columns()
+        """Whether all columns are left to their default names, but for such as a file may lack."""
+        needed = () if self.keep_if_there else self.keep
+        return replace(self, ids="auto", keep=needed, keep_if_there=False) == Columns()
 
     def identifiers(self, found: Sequence[str]) -> tuple[str, ...]:
         """The columns that hold identifiers."""

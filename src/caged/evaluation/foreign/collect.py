@@ -25,9 +25,11 @@ Seen = Callable[[Array, Array], Array]
 
 
 def collect(
-    scanned: Scan, user_ids: IdMap, item_ids: IdMap, *, width: int, drop_seen: Seen | None = None
+    scanned: Scan, user_ids: IdMap, item_ids: IdMap, *, width: int | None, drop_seen: Seen | None = None
 ) -> tuple[PackedLists, dict[str, int]]:
     """The lists in the rows of `user_ids` and `item_ids`, cut to `width` places, and a count of every treatment.
+
+    Without a width they stay whole, and say which of their items are equally good.
 
     Order: rank ascending where there is one, then score descending, then item row. Repeated pairs keep their best
     place. Where seen items are to be dropped, `drop_seen` tells for user and item rows (users ascending) which those
@@ -37,6 +39,7 @@ def collect(
     scanned.kept = None  # whose place `flat` has taken
     counts = Counter(rows=scanned.rows, duplicate_rows=0, duplicate_ranks=0, lists_with_rank_gaps=0)
     lengths = np.zeros(len(flat.users), dtype=np.int64)
+    levels = np.empty(scanned.rows, dtype=np.int32) if width is None else None
     end = 0
 
     def cleaned(block: tuple[int, int]) -> _Cleaned:
@@ -47,9 +50,12 @@ def collect(
         lengths[start:stop] = part.lengths
         # Lists only get shorter, so this never reaches rows that are still to be read.
         flat.items[end : end + len(part.items)] = part.items
+        if levels is not None and part.levels is not None:
+            levels[end : end + len(part.items)] = part.levels
         end += len(part.items)
     kept = lengths > 0
-    packed = PackedLists(flat.users[kept], np.append(0, np.cumsum(lengths[kept])), flat.items[:end])
+    ties = None if levels is None else levels[:end]
+    packed = PackedLists(flat.users[kept], np.append(0, np.cumsum(lengths[kept])), flat.items[:end], ties)
     return packed, {**counts, "rows_used": end}
 
 
@@ -130,9 +136,10 @@ class _Cleaned(NamedTuple):
     lengths: Array
     items: Array
     counts: dict[str, int]
+    levels: Array | None  # only of whole lists
 
 
-def _cleaned(block: Entries, users: Array, seen: Seen | None, width: int) -> _Cleaned:
+def _cleaned(block: Entries, users: Array, seen: Seen | None, width: int | None) -> _Cleaned:
     block = ordered(block)
     distinct = without_repeats(block)
     local, items = distinct.local, distinct.items
@@ -142,12 +149,14 @@ def _cleaned(block: Entries, users: Array, seen: Seen | None, width: int) -> _Cl
         "duplicate_ranks": distinct.shared_ranks(),
         **distinct.score_oddities(),
     }
+    levels = distinct.levels() if width is None else None
     if seen is not None:
         unseen = ~seen(users[local], items)
         counts["seen_rows"] = len(unseen) - int(np.count_nonzero(unseen))
         local, items = local[unseen], items[unseen]
+        levels = None if levels is None else levels[unseen]
     lengths = np.bincount(local, minlength=len(users))
-    if lengths.max(initial=0) > width:
+    if width is not None and lengths.max(initial=0) > width:
         within = np.arange(len(local)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         items, lengths = items[within < width], np.minimum(lengths, width)
-    return _Cleaned(lengths, items, counts)
+    return _Cleaned(lengths, items, counts, levels)

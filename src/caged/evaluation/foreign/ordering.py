@@ -48,6 +48,23 @@ class Entries:
         """Rows that have the rank of the row before, within a list in order."""
         return 0 if self.rank is None else int(np.count_nonzero(self.same_user & (self._rank_steps == 0)))
 
+    def levels(self) -> Array:
+        """For each row of lists in order, the place, from 0, of the first row of its list that is equally good.
+
+        >>> rows = Entries(np.array([0, 0, 0, 1]), np.array([6, 5, 7, 5]), None, np.array([0.9, 0.5, 0.5, 0.5]))
+        >>> rows.levels().tolist()
+        [0, 1, 1, 0]
+        """
+        deciding = [values for values in (self.rank, self.score) if values is not None]
+        equal = self.same_user.copy()
+        for values in deciding:
+            equal &= values[1:] == values[:-1]
+        row = np.arange(len(self))
+        opens = np.append(True, ~self.same_user)[: len(self)]
+        place = row - np.maximum.accumulate(np.where(opens, row, 0))
+        first = np.append(True, ~equal if deciding else np.ones_like(equal))[: len(self)]
+        return np.asarray(place[np.maximum.accumulate(np.where(first, row, 0))].astype(np.int32))
+
     def score_oddities(self) -> dict[str, int]:
         """What scores of lists in order look wrong: none falls, ranks that contradict them, values without a limit."""
         if self.score is None or len(self) == 0:

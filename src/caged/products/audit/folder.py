@@ -10,7 +10,7 @@ exposure.parquet   item_id, degree, popular, bucket, relevant, and how many list
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ def metrics_json(result: AuditResult) -> dict[str, Any]:
         "fingerprints": result.fingerprints,
         **({} if result.basis is None else {"basis": result.basis.to_json()}),
         **({"problems": list(result.problems)} if result.problems else {}),
+        **({"shown_floors": result.floors} if result.floors else {}),
         **({"extra_tests": {name: other.metrics for name, other in result.further.items()}} if result.further else {}),
     }
 
@@ -103,6 +104,7 @@ class StoredAudit:
     fingerprints: Mapping[str, str]  # of train, valid, test
     basis: Basis | None = None  # None in folders of earlier versions
     problems: tuple[str, ...] = ()
+    floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def read_audit(folder: Path, run: RunFolder | None = None) -> StoredAudit:
@@ -124,13 +126,19 @@ def read_audit(folder: Path, run: RunFolder | None = None) -> StoredAudit:
             name=str(name),
             protocol=stored["protocol"],
             evidence=stored.get("evidence"),
-            metrics={key: float("nan") if value is None else float(value) for key, value in stored["metrics"].items()},
+            metrics=_numbers(stored["metrics"]),
             users=stored["users"],
             intervals={key: Interval(**interval) for key, interval in stored.get("intervals", {}).items()},
             counts=stored["counts"],
             fingerprints=fingerprints,
             basis=Basis.from_json(stored.get("basis")),
             problems=tuple(stored.get("problems", ())),
+            floors={name: _numbers(floor) for name, floor in stored.get("shown_floors", {}).items()},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise RunError(f"{folder / METRICS} is incomplete ({error}); restore the file, or audit again") from error
+
+
+def _numbers(stored: Mapping[str, float | None]) -> dict[str, float]:
+    """Undefined values are null in JSON."""
+    return {key: float("nan") if value is None else float(value) for key, value in stored.items()}

@@ -160,17 +160,23 @@ def _development(fingerprints: Mapping[str, str]) -> str | None:
 
 
 def check_gates(
-    gates: Iterable[Gate], ks: Collection[int], base: Base | None, chosen: GroupNames = NONE_CHOSEN
+    gates: Iterable[Gate],
+    ks: Collection[int],
+    base: Base | None,
+    chosen: GroupNames = NONE_CHOSEN,
+    *,
+    shown_ks: Collection[int] = (),
 ) -> None:
     """Refuse gates that the audit to come cannot judge: at another cut-off, of a group that nobody chose, or relative
     to a base that is not there."""
     for gate in gates:
         _check_group(gate, chosen)
-        k = gate.key.k
-        if k not in ks:
-            measured = ", ".join(map(str, ks))
+        k, metric = gate.key.k, gate.key.metric
+        measured, flag = (shown_ks, "--shown-k") if metric.of_shown else (ks, "-k")
+        if metric.has_k and k not in measured:
             raise ConfigError(
-                f"gate '{gate.text}' is about k = {k}, but the audit measures k = {measured}; add it to -k"
+                f"gate '{gate.text}' is about k = {k}, but the audit measures k = {', '.join(map(str, measured))}; "
+                f"add it to {flag}"
             )
         if gate.key.metric.published:
             raise ConfigError(
@@ -190,7 +196,8 @@ def check_gates(
             )
         if gate.key not in base.metrics:
             raise ConfigError(
-                f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too, -k {k}"
+                f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too"
+                f"{f', {flag} {k}' if metric.has_k else ', with --test-negative'}"
                 f"{'' if gate.key.chosen is None else ' and with the same groups'}"
             )
         if gate.surely:

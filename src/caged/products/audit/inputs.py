@@ -14,6 +14,7 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, dataset_in
 from caged.data.matching import check_kinds
+from caged.data.parts import NOT_LIKED
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, ids_of, need_column, refuse_repeated
 from caged.data.readers.files import (
@@ -26,6 +27,7 @@ from caged.data.readers.files import (
     reader_for,
 )
 from caged.data.readers.folders import read_part_files
+from caged.data.shown import SOURCE
 from caged.data.source import Source, holds_part_files, load
 from caged.data.splits.kinds import Split
 from caged.errors import DataError
@@ -43,10 +45,11 @@ class AuditInputs:
     further: Mapping[str, Interactions] = field(default_factory=dict)
     catalogue: IdMap | None = None  # of the item table
     titles: Mapping[str, str] = field(default_factory=dict)  # by item id as text
+    not_liked: Interactions | None = None  # what was shown at random; `test` holds what was liked
 
     @property
     def parts(self) -> dict[str, Interactions]:
-        named = {"train": self.train, "valid": self.valid, "test": self.test, **self.further}
+        named = {"train": self.train, "valid": self.valid, "test": self.test, NOT_LIKED: self.not_liked, **self.further}
         return {name: part for name, part in named.items() if part is not None}
 
     @property
@@ -76,6 +79,7 @@ class AuditInputs:
             train=self.train.reindexed(user_ids, item_ids),
             valid=moved(self.valid),
             test=moved(self.test),
+            not_liked=moved(self.not_liked),
             further={name: part.reindexed(user_ids, item_ids) for name, part in self.further.items()},
         )
 
@@ -85,18 +89,30 @@ def read_inputs(
     *,
     valid: Log | None = None,
     test: Log | None = None,
+    test_negative: Log | None = None,
     further_tests: Mapping[str, Log] | None = None,
     items: Any = None,
     columns: Columns = DEFAULT_COLUMNS,
     min_rating: float | None = None,
 ) -> AuditInputs:
-    """Read everything. Where `train` is split already, its valid and test parts are taken unless others are given."""
+    """Read everything. Where `train` is split already, its other parts are taken unless others are given."""
     how = _Reading(columns, min_rating)
     given = _parts_of(train, "train", how)
+    if test is not None:
+        given.pop(NOT_LIKED, None)  # it belongs to another test
+    # Beside what was not liked, the source says which of the test pairs were shown at random.
+    marked = how if test_negative is None else replace(how, columns=columns.keeping_if_there(SOURCE))
+    unfiltered = replace(marked, min_rating=None)  # what was not liked may be rated as low as it is
     held_out = {
-        name: given.get(name) if source is None else _part(source, name, how)
-        for name, source in (("valid", valid), ("test", test))
+        name: given.get(name) if source is None else _part(source, name, reading)
+        for name, source, reading in (
+            ("valid", valid, how),
+            ("test", test, marked),
+            (NOT_LIKED, test_negative, unfiltered),
+        )
     }
+    if held_out[NOT_LIKED] is not None and held_out["test"] is None:
+        raise DataError("what was shown and not liked is given without a test part with what was liked; give it too")
     if "train" not in given:
         raise DataError("the split given as train has no training part; give the log that the recommender learned from")
     catalogue, titles = (None, {}) if items is None else _item_table(items, columns)
@@ -107,6 +123,7 @@ def read_inputs(
         {name: _part(source, "test", how) for name, source in (further_tests or {}).items()},
         catalogue,
         titles,
+        held_out[NOT_LIKED],
     )
     check_kinds(inputs.train, inputs.parts, inputs.catalogue)
     return inputs
@@ -125,7 +142,7 @@ def _parts_of(source: Log, alone: str, how: _Reading) -> dict[str, Interactions]
     if isinstance(source, Interactions):
         return {alone: source}
     if isinstance(source, Split):
-        return source.parts
+        return dict(source.parts)
     if isinstance(source, str | Path):
         path = Path(source)
         if str(source) not in DATASETS and (path.suffix or path.exists()) and (path.is_file() or is_canonical(path)):

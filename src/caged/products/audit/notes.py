@@ -99,6 +99,13 @@ _TREATMENTS = (
         lambda n: f"{_users(n)} with test items {_verb(n, 'has', 'have')} no list",  # the end depends on `missing`
     ),
     _Treatment(
+        "shown_not_listed",
+        lambda n: (
+            f"{n:,} of the pairs that chance showed {_verb(n, 'stands', 'stand')} in no list: tied behind all that a "
+            f"list holds; lists that hold whatever was shown, with its score, say more."
+        ),
+    ),
+    _Treatment(
         "seen_rows",
         lambda n: f"{_rows(n)} recommended something the user already had (in train or valid)",  # or on `drop_seen`
     ),

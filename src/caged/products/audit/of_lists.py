@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from caged.data.ids import IdMap
+from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
+from caged.data.parts import NOT_LIKED
 from caged.data.popularity import ITEM_GROUPS
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.seen import Seen, find
+from caged.data.shown import ShownAtRandom
 from caged.errors import ConfigError
 from caged.evaluation.basis import Basis
 from caged.evaluation.bootstrap import Interval
@@ -25,10 +27,11 @@ from caged.evaluation.groups import Grouping
 from caged.evaluation.intervals import found_intervals
 from caged.evaluation.lists import Lists, PackedLists
 from caged.evaluation.measure import Missing, Report, measure
-from caged.evaluation.metrics import LISTED_UNSEEN, MetricKey, list_width, reported_keys
+from caged.evaluation.metrics import LISTED_UNSEEN, MetricKey, keys_of_shown, list_ks, list_width, reported_keys
 from caged.evaluation.outcome import Evaluation, Measured
 from caged.evaluation.parallel import meanwhile
 from caged.evaluation.reference import Reference
+from caged.evaluation.shown import listed_scores
 from caged.products.audit.evidence import Evidence, checked, said_by_name
 from caged.products.audit.examples import examples_of
 from caged.products.audit.families import families_of
@@ -80,8 +83,11 @@ def audit_lists(
     train: Log,
     test: Log | None = None,
     valid: Log | None = None,
+    test_negative: Log | None = None,
     items: Any = None,
     ks: Sequence[int] = (20,),
+    shown_ks: Sequence[int] = (5,),
+    shown_half: str = "all",
     missing: Missing = "zero",
     drop_seen: bool = False,
     evidence: Evidence = "natural",
@@ -102,12 +108,21 @@ def audit_lists(
     what a user with relevant items and no list means: accuracy 0, or `skip`. `columns` names the columns of files and
     frames, `list_columns` those of lists that are called otherwise; `min_rating` leaves out interactions of the logs
     that were rated lower. `chosen` says how many items are popular, and which further groups there are.
+    that were rated lower. `test_negative` is what was shown at random and not liked, beside `test` with what was liked:
+    then the places of these items in the lists are judged too, at `shown_ks`, for one `shown_half` of the users or all.
     """
     evidence = checked(evidence)
     keys = reported_keys(_distinct(ks), chosen.names)
     progress("auditing: reading the logs", 0.0)
     inputs = read_inputs(
-        train, valid=valid, test=test, further_tests=further_tests, items=items, columns=columns, min_rating=min_rating
+        train,
+        valid=valid,
+        test=test,
+        test_negative=test_negative,
+        further_tests=further_tests,
+        items=items,
+        columns=columns,
+        min_rating=min_rating,
     )
     if inputs.test is None and evidence != "natural":
         raise ConfigError(
@@ -123,45 +138,73 @@ def audit_lists(
     how = _How(drop_seen, missing, scanned.has_ranks, scanned.notes, catalogue)
     with meanwhile(lambda: [part.fingerprint for part in inputs.parts.values()]) as fingerprints:
         progress("auditing: ordering the lists", 0.5)
-        lists, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
+        lists, whole, counts = _collected(inputs, scanned, list_width(keys), drop_seen)
 
         tests = 1 + len(inputs.further)
         done = iter(range(tests))
 
-        def against(test: Interactions | None, rests_on: Evidence) -> AuditResult:
+        def against(test: Interactions | None, rests_on: Evidence, shown: ShownAtRandom | None = None) -> AuditResult:
             progress("auditing: measuring", 0.7 + 0.3 * next(done) / tests)
-            reference = Reference(inputs.train, inputs.valid, test, groups)
-            report = measure(lists, reference, metrics=keys, missing=missing, per_user_limit=PER_USER_LIMIT)
+            reference = Reference(inputs.train, inputs.valid, test, groups, shown)
+            of_test = keys if shown is None else [*keys, *keys_of_shown(_distinct(shown_ks), groups.names)]
+            scores = _listed_scores(whole, reference)
+            report = measure(
+                lists, reference, metrics=of_test, missing=missing, per_user_limit=PER_USER_LIMIT, scores=scores
+            )
             fingerprints.result()  # each part keeps its own
             measured = Measured(report, reference)
             seen = {} if drop_seen else {"seen_rows": _seen_places(report, max(ks))}
-            counted = {**counts, **seen}
+            counted = {**counts, **seen, **_shown_not_listed(scores)}
             return _result(about, measured, lists, rests_on, counted, how)
 
-        result = against(inputs.test, evidence if inputs.test is not None else "none")
+        rests_on = evidence if inputs.test is not None else "none"
+        result = against(inputs.test, rests_on, _shown_at_random(inputs, shown_half))
         further = {other: against(part, said_by_name(other)) for other, part in inputs.further.items()}
     return replace(result, further=further)
 
 
-def _collected(inputs: AuditInputs, scanned: Scan, width: int, drop_seen: bool) -> tuple[PackedLists, dict[str, int]]:
-    """The lists, and what was counted on the way."""
+def _shown_at_random(inputs: AuditInputs, half: str) -> ShownAtRandom | None:
+    if inputs.test is None or inputs.not_liked is None:
+        return None
+    return ShownAtRandom.of(inputs.test, inputs.not_liked, half)
+
+
+def _listed_scores(lists: PackedLists, reference: Reference) -> Array | None:
+    candidates = reference.candidates
+    return None if candidates is None else listed_scores(lists, candidates, reference.item_count)
+
+
+def _shown_not_listed(scores: Array | None) -> dict[str, int]:
+    return {} if scores is None else {"shown_not_listed": int(np.count_nonzero(np.isneginf(scores)))}
+
+
+def _collected(
+    inputs: AuditInputs, scanned: Scan, width: int, drop_seen: bool
+) -> tuple[PackedLists, PackedLists, dict[str, int]]:
+    """The lists at this width, the same whole where all of their places are needed, and what was counted on the way."""
     train = inputs.train
-    lists, counts = collect(
+    whole, counts = collect(
         scanned,
         train.user_ids,
         train.item_ids,
-        width=width,
+        width=width if inputs.not_liked is None else None,
         drop_seen=Seen(train, inputs.valid).holds if drop_seen else None,
     )
-    return lists, {
-        **counts,
-        "users_unknown": len(scanned.unknown_users),
-        "items_unknown": len(scanned.unknown_items),
-        "rows_with_unknown_items": scanned.rows_of_unknown_items,
-        "rows_without_training": int(np.count_nonzero(train.item_degrees[lists.items] == 0)),
-        "users_without_profile": int((train.user_degrees[lists.users] == 0).sum()),
-        "merged_duplicates": sum(part.merged for part in inputs.parts.values()),
-    }
+    lists = whole.cut(width)
+    return (
+        lists,
+        whole,
+        {
+            **counts,
+            "rows_used": len(lists.items),
+            "users_unknown": len(scanned.unknown_users),
+            "items_unknown": len(scanned.unknown_items),
+            "rows_with_unknown_items": scanned.rows_of_unknown_items,
+            "rows_without_training": int(np.count_nonzero(train.item_degrees[lists.items] == 0)),
+            "users_without_profile": int((train.user_degrees[lists.users] == 0).sum()),
+            "merged_duplicates": sum(part.merged for part in inputs.parts.values()),
+        },
+    )
 
 
 def audit_evaluation(
@@ -223,8 +266,14 @@ def _result(
 ) -> AuditResult:
     report, reference = measured.report, measured.reference
     train, groups = reference.train, reference.item_groups
-    ks = tuple(dict.fromkeys(key.k for key in report.keys))
-    named = {"train": train, "valid": reference.valid, "test": reference.relevant}
+    ks = tuple(list_ks(report.keys))
+    shown = reference.shown
+    named = {
+        "train": train,
+        "valid": reference.valid,
+        "test": reference.relevant,
+        NOT_LIKED: None if shown is None else shown.not_liked,
+    }
     counted = {**_sizes(reference), **report.counts, **counts}
     has_test = reference.relevant is not None
     notes = notes_of(
@@ -264,6 +313,7 @@ def _result(
         basis=Basis.of(reference, report.counts, missing=how.missing, catalogue=how.catalogue),
         problems=problems,
         families=families_of(report, reference, ks[0]),
+        floors=report.floors,
     )
 
 

@@ -30,7 +30,9 @@ def audit_page(audit: AuditResult, *, further: Sequence[Section] = (), links: Se
         notice=evidence_text(audit),
         sections=[*sections[:-1], *further, sections[-1]],
         command=audit.command or "a call of caged.audit in Python",
-        glossary=glossary([key for key in shown_keys(audit) if key.k == main_k(audit)], audit.share),
+        glossary=glossary(
+            [key for key in shown_keys(audit) if key.k == main_k(audit) or key.metric.of_shown], audit.share
+        ),
         facts=_facts(audit),
         links=links,
     )

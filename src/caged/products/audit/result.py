@@ -98,6 +98,7 @@ class AuditResult:
     titles: Mapping[str, str] = field(default_factory=dict)  # of items, by id as text, as far as known
     basis: Basis | None = None  # what it was measured with
     gates: tuple[GateOutcome, ...] = ()  # conditions that somebody set, and whether they were met
+    floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # what random choice and popularity reach
     problems: tuple[str, ...] = ()  # among the notes: the input is wrong as a whole, so no gate may pass
     families: tuple[ChosenFamily, ...] = ()  # of groups that somebody chose
 

@@ -22,6 +22,7 @@ from caged.products.audit.group_sections import group_sections
 from caged.products.audit.ranges import range_of
 from caged.products.audit.remedies import remedies
 from caged.products.audit.result import AuditResult, ExampleItem, ExampleUser
+from caged.products.audit.shown_section import shown_section
 
 # The first six that are known are shown.
 _TILES = (
@@ -271,6 +272,7 @@ SECTIONS: tuple[Callable[[AuditResult], Section | None], ...] = (
     _most_shown,
     _served,
     _wishes,
+    shown_section,
     _several_tests,
     _inequality,
     _long_tail,

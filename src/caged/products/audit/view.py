@@ -116,8 +116,11 @@ def audit(
     test: Any = None,
     *,
     valid: Any = None,
+    test_negative: Any = None,
     items: Any = None,
     k: int | Sequence[int] = 20,
+    shown_k: int | Sequence[int] = 5,
+    shown_half: str = "all",
     missing: Missing = "zero",
     drop_seen: bool = False,
     evidence: Evidence = "natural",
@@ -143,14 +146,18 @@ def audit(
     of lists may be named; who names a score or a rank reads that one alone. `ids="text"` takes every identifier for a
     name, also `NaN` or `1.2e+12`.
 
+    `test_negative` is what was shown at random and not liked, beside `test` with what was liked. Then `shown_auc` and
+    its relatives say how the lists order what chance showed: give lists that hold these items, with their scores.
+    `shown_k` are the cut-offs of `shown_ndcg` and `shown_precision`; `shown_half` judges one half of the users, "first"
+    or "second", so that what is chosen on one can be reported on the other.
+
     `popular_share` is the share of the items with training interactions that is popular; a fifth unless given.
     `item_groups` and `user_groups` are tables with an id and columns such as genre or age band: a file, `FILE:COLUMN`,
     a frame, or a list of these. Every metric of item or user groups is then also reported for theirs, as
     `recall@20/genre=Drama` and `recall@20/user:age=18-24`, with `rsp@20/genre` and `reo@20/genre` for parity. List
     columns put an item into several groups; text does where `group_separator` stands in it.
     """
-    several = list(k) if isinstance(k, Sequence | np.ndarray) and not isinstance(k, str | bytes) else [k]
-    ks = tuple(whole_number("k", one, least=1, most=LONGEST_LISTS) for one in several)
+    ks = _cut_offs("k", k)
     columns = Columns().reading_ids(ids)
     chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
     result = audit_lists(
@@ -158,8 +165,11 @@ def audit(
         train=train,
         test=test,
         valid=valid,
+        test_negative=test_negative,
         items=items,
         ks=ks,
+        shown_ks=_cut_offs("shown_k", shown_k),
+        shown_half=shown_half,
         missing=missing,
         drop_seen=drop_seen,
         evidence=evidence,
@@ -170,6 +180,13 @@ def audit(
         chosen=chosen,
     )
     return Audit(result)
+
+
+def _cut_offs(name: str, given: int | Sequence[int]) -> tuple[int, ...]:
+    several = (
+        list(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str | bytes) else [given]
+    )
+    return tuple(whole_number(name, one, least=1, most=LONGEST_LISTS) for one in several)
 
 
 def save_audit(result: AuditResult, folder: Path) -> Path:
@@ -209,7 +226,11 @@ def summary_rows(result: AuditResult, *, only_accuracy: bool = False) -> list[li
 def _summary_keys(result: AuditResult) -> list[MetricKey]:
     wanted = [text.partition("/") for text in _SHOWN]
     shown = {MetricKey(name, k, group or None) for k in result.ks for name, _, group in wanted}
-    return [key for key in result.keys if key in shown and (has_test(result) or not key.metric.needs_test)]
+    return [
+        key
+        for key in result.keys
+        if key.metric.of_shown or (key in shown and (has_test(result) or not key.metric.needs_test))
+    ]
 
 
 def to_json(result: AuditResult) -> dict[str, Any]:
@@ -230,6 +251,7 @@ def to_json(result: AuditResult) -> dict[str, Any]:
         "notes": list(result.notes),
         "fingerprints": result.fingerprints,
         **({"groups": [_family_json(family) for family in result.families]} if result.families else {}),
+        **({"shown_floors": result.floors} if result.floors else {}),
         "further_tests": {
             name: {
                 "evidence": other.evidence,

@@ -42,6 +42,9 @@ DEFAULT_METRICS = (
     "gini@{k}",
     "coverage@{k}",
     "arp@{k}",
+    "shown_auc",
+    "shown_auc/niche",
+    "shown_auc_within",
 )
 ACCURACY_AXIS = ("recall@{k}", "ndcg@{k}")
 NICHE_AXIS = ("recall@{k}/niche", "tail_share@{k}")
@@ -99,6 +102,17 @@ class Comparison:
 
         return as_text(self)
 
+    @property
+    def floors(self) -> Mapping[str, Mapping[str, float]]:
+        """What random choice and mere popularity reach where chance showed items: name -> metric -> value.
+
+        Empty where no metric rests on that; all folders that are compared share what was shown.
+        """
+        if not any(key.metric.of_shown for key in self.metrics):
+            return {}
+        known = (entry.floors for group in self.methods for entry in group.entries)
+        return next((floors for floors in known if floors), {})
+
     def to_json(self) -> dict[str, Any]:
         return {
             "dataset": self.dataset,
@@ -110,6 +124,7 @@ class Comparison:
             "seed_test": self.seed_test,
             "trade_off": None if self.trade_off is None else vars(self.trade_off),
             "leaders": [_leader_json(one) for one in self.leaders],
+            **({"shown_floors": self.floors} if self.floors else {}),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }

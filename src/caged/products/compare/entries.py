@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from caged.config import to_dict
 from caged.data.ids import Array
 from caged.errors import RunError
 from caged.evaluation.basis import Basis
-from caged.evaluation.metrics import MetricKey
+from caged.evaluation.metrics import MetricKey, list_ks
 from caged.evaluation.stored import StoredUsers, Users, UserTable
 from caged.files import read_json
 from caged.products.audit import read_audit
@@ -41,6 +41,7 @@ class Entry:
     metrics: Mapping[str, float]
     users: Mapping[str, int]
     basis: Basis | None = None  # None in folders of earlier versions
+    floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # where chance showed items
 
     @cached_property
     def keys(self) -> tuple[MetricKey, ...]:
@@ -48,8 +49,8 @@ class Entry:
 
     @property
     def ks(self) -> tuple[int, ...]:
-        """Cut-offs in the order of the metrics."""
-        return tuple(dict.fromkeys(key.k for key in self.keys))
+        """Cut-offs of the lists, in the order of the metrics."""
+        return tuple(list_ks(self.keys))
 
     @property
     def has_users(self) -> bool:
@@ -139,6 +140,7 @@ def _read_run(stored_run: RunFolder) -> Entry:
         metrics=stored.metrics,
         users=stored.users,
         basis=stored.basis,
+        floors=stored.floors,
     )
 
 
@@ -202,4 +204,5 @@ def _read_audit(folder: Path) -> Entry:
         metrics=stored.metrics,
         users=stored.users,
         basis=stored.basis,
+        floors=stored.floors,
     )

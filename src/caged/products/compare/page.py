@@ -9,7 +9,7 @@ from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL
 from caged.models import METHODS
 from caged.page import charts
-from caged.page.definitions import INTERVAL, glossary, meaning
+from caged.page.definitions import CHANCE, INTERVAL, WHY_FAIREST, glossary, meaning
 from caged.page.html import ColumnHead, Figure, Page, Panel, Section, Table, Term, render
 from caged.page.looks import looks_of
 from caged.page.numbers import UNDEFINED, percent
@@ -26,6 +26,7 @@ from caged.products.compare.tables import (
     closing,
     heading,
     seed_test_table,
+    shown_table,
     starred,
     user_test_table,
 )
@@ -197,7 +198,10 @@ def _sections(comparison: Comparison) -> list[Section]:
         figure = _trade_off_figure(comparison, comparison.trade_off)
         found.append(Section("Accuracy and niche items together", figure=figure))
     against = Section(f"Against {baseline}", figure=_difference_figure(comparison), bullets=sentences(comparison))
-    found += [against, Section("All values", table=_values(comparison))]
+    found.append(against)
+    if comparison.floors:
+        found.append(Section(CHANCE, [WHY_FAIREST], table=_tests(comparison, shown_table(comparison))))
+    found.append(Section("All values", table=_values(comparison)))
     for group in comparison.methods[1:]:
         found.append(Section(f"{group.title} against {baseline}", table=_differences(comparison, group)))
     known = {group.title: METHODS[group.method].plain for group in comparison.methods if group.method in METHODS}
@@ -283,12 +287,12 @@ def _unbroken(cell: str) -> str:
 def _tests(comparison: Comparison, table: TextTable) -> Table:
     """As in the terminal, but for the names of the methods."""
     titles = titles_of(comparison)
-    rows = [[titles[method], *cells] for method, *cells in table.rows]
+    rows = [[titles.get(method, method), *cells] for method, *cells in table.rows]
     return Table(f"{table.title[0].upper()}{table.title[1:]}", _columns(table.headers), rows)
 
 
 def _columns(headers: Sequence[str]) -> list[ColumnHead]:
-    words = ("method", "metric", "better")
+    words = ("method", "metric", "better", "ranked by")
     return [ColumnHead(name, _TERMS.get(name, ""), numeric=name not in words) for name in headers]
 
 

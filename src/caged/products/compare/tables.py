@@ -19,6 +19,8 @@ LEAST_BASE = 0.001  # a share below it is no base for a relative change
 def comparison_tables(comparison: Comparison) -> list[TextTable]:
     """Values, differences, and tests where there are any."""
     found = [value_table(comparison), difference_table(comparison)]
+    if comparison.floors:
+        found.insert(1, shown_table(comparison))
     if any(one.over_users for one in comparison.differences):
         found.append(user_test_table(comparison))
     if any(one.over_seeds for one in comparison.differences):
@@ -34,6 +36,14 @@ def value_table(comparison: Comparison) -> TextTable:
         for group in comparison.methods
     ]
     return TextTable(f"{heading(comparison)}{spread}", ["method", "runs", *comparison.metrics], rows)
+
+
+def shown_table(comparison: Comparison) -> TextTable:
+    """What chance showed: the methods, and beside them what is no achievement."""
+    keys = [key for key in comparison.metrics if key.metric.of_shown]
+    methods = [[group.name, *(value(group, key) for key in keys)] for group in comparison.methods]
+    floors = [[name, *(compact(of.get(key, math.nan)) for key in keys)] for name, of in comparison.floors.items()]
+    return TextTable(f"{heading(comparison)}: what chance showed", ["ranked by", *keys], [*methods, *floors])
 
 
 def difference_table(comparison: Comparison) -> TextTable:
