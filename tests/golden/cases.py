@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import typer.main
 
 import caged.cli.demo as demo_command
@@ -99,7 +101,8 @@ def build_world(folder: Path) -> None:
     for name, content in {"train.txt": TRAIN, "test.txt": TEST}.items():
         (folder / "downloaded").mkdir(exist_ok=True)
         (folder / "downloaded" / name).write_bytes(content)
-    shutil.copy(folder / "items.csv", folder / "split" / "items.csv")
+    named = pa.table({"item_id": [item for item, _ in titles], "title": [title for _, title in titles]})
+    pq.write_table(named, folder / "split" / "items.parquet")  # as the folder of a market has it
     for method, options in _METHODS.items():
         recorded = () if method == "caged" else ("--record", "results")
         _run(folder, "train", "--data", "split", "--method", method, "--out", f"runs/{method}", *options, *recorded)
