@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from caged.data.ids import Array, IdMap
+from caged.data.seen import find
 from caged.errors import ConfigError
 from caged.evaluation.adjust.of_scores import adjusted_vectors, score_spread
 from caged.files import new_folder, write_json
@@ -62,6 +63,7 @@ def export_artefact(
     parts = _parts(fitted, dtype)
     offsets, seen = fitted.seen.by_user()
     arrays = {**parts.arrays, "seen_offsets": np.asarray(offsets, np.int64), "seen_items": seen.astype(np.int32)}
+    arrays["seen_trained"] = find(train.keys, fitted.seen.keys) >= 0  # the rest validated it
     items = _item_table(train.item_ids, train.item_degrees, folder.item_table())
     with new_folder(out) as temporary:
         for name, values in arrays.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from caged.data.ids import Array
 from caged.errors import ConfigError, unknown
 
 NOT_ATTRIBUTES = ("item_id", "degree", "title")
-REMEMBERED = 256  # filters whose items are kept
+REMEMBERED = 256  # filters whose items are kept, at most
+REMEMBERED_BYTES = 2**26  # and no more than fit into this
 
 
 class ItemFilters:
@@ -24,17 +26,27 @@ class ItemFilters:
         self._items = items
         self.attributes = tuple(name for name in items.column_names if name not in NOT_ATTRIBUTES)
         self._known: dict[tuple[Any, ...], Array] = {}
+        self._most = max(1, min(REMEMBERED, REMEMBERED_BYTES // max(1, len(items))))
+        self._lock = Lock()  # threads answer at the same time
 
     def allowed(self, wanted: Mapping[str, Any]) -> Array | None:
         """(N,) of bool; None where nothing is filtered. Several attributes must all hold, of several values one."""
         if not wanted:
             return None
-        key = tuple(sorted((name, _values(name, value)) for name, value in wanted.items()))
-        if key not in self._known:
-            if len(self._known) >= REMEMBERED:
+        values = {name: _values(name, wanted[name]) for name in sorted(wanted)}
+        # With the types: 1, 1.0 and True are equal and yet different words of an attribute.
+        key = tuple((name, given, tuple(map(type, given))) for name, given in values.items())
+        known = self._known.get(key)
+        if known is None:
+            known = np.logical_and.reduce([self._having(name, given) for name, given in values.items()])
+            self._remember(key, known)
+        return known
+
+    def _remember(self, key: tuple[Any, ...], allowed: Array) -> None:
+        with self._lock:
+            if len(self._known) >= self._most:
                 self._known.pop(next(iter(self._known)))
-            self._known[key] = np.logical_and.reduce([self._having(name, values) for name, values in key])
-        return self._known[key]
+            self._known[key] = allowed
 
     def _having(self, name: str, values: tuple[Any, ...]) -> Array:
         if name not in self.attributes:
@@ -44,7 +56,7 @@ class ItemFilters:
             if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
                 return _any_of(column, values)
             found = pc.is_in(column, value_set=pa.array(list(values)).cast(column.type))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
             raise ConfigError(
                 f"filter '{name}' is {', '.join(map(described, values))}, which is no value of that attribute "
                 f"({column.type}); give values of its type"

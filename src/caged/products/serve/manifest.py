@@ -7,6 +7,7 @@ user_vectors.npy      (M, K) float32, or bfloat16 as uint16
 item_vectors.npy      (N, K)
 user_spread.npy       (M,) float32: standard deviation of a user's scores, for the knob
 seen_offsets.npy, seen_items.npy     what each user has had: items[offsets[u]:offsets[u + 1]]
+seen_trained.npy      bool, beside seen_items: whether the vectors come from it; what validated them they do not
 fold_table.npy, fold_weights.npy     a vector for new people, see `models/fold_in.py`; absent where there is none
 item_weights.npy      (N, N) float32: methods that score by item-item weights instead of vectors (ease)
 neighbours.npy, similarities.npy     (N, k): the same for neighbours (itemknn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from caged.data.ids import Array, is_text
 from caged.errors import ConfigError, RunError
 from caged.products.serve.manifest import Manifest
 
 USERS, ITEMS = "users.arrow", "items.arrow"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+FEW = 100  # names are looked up one by one
+LISTED = 200_000  # of more names no list is kept
 
 
 class Names:
@@ -53,8 +58,24 @@ class Names:
         place = int(np.searchsorted(self._numbers, name))
         return place if place < len(self) and int(self._numbers[place]) == name else -1
 
+    def rows(self, names: Sequence[Any]) -> Array:
+        """`row` of many."""
+        if len(names) < FEW or self._numbers is not None:
+            return np.array([self.row(name) for name in names], dtype=np.int64)
+        texts = [_as_text(name) for name in names]
+        found = pc.index_in(pa.array(texts, self.values.type), value_set=self.values)
+        return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+
+    def at(self, rows: Array) -> list[str | int]:
+        """The names of some rows."""
+        if len(self) > LISTED:
+            found: list[str | int] = self.values.take(pa.array(rows)).to_pylist()
+            return found
+        listed = self._listed
+        return [listed[row] for row in rows.tolist()]
+
     @cached_property
-    def listed(self) -> list[str | int]:
+    def _listed(self) -> list[str | int]:
         """All of them as Python has them: answers name many."""
         found: list[str | int] = self.values.to_pylist()
         return found
@@ -117,15 +138,50 @@ class ServedModel:
         return np.asarray(self.item_table["degree"].to_numpy())
 
     @cached_property
-    def titles(self) -> list[str | None] | None:
-        found: list[str | None] | None = (
-            self.item_table["title"].to_pylist() if "title" in self.item_table.column_names else None
-        )
+    def popularity_ranks(self) -> Array:
+        """(N,): 1 for the item that most people had."""
+        ranks = np.empty(len(self.items), dtype=np.int64)
+        ranks[self.by_popularity] = np.arange(1, len(ranks) + 1)
+        return ranks
+
+    @cached_property
+    def by_popularity(self) -> Array:
+        """Rows of items, most popular first."""
+        return np.argsort(-self.degrees, kind="stable")
+
+    @cached_property
+    def titles(self) -> pa.ChunkedArray | None:
+        return self.item_table["title"].cast(pa.string()) if "title" in self.item_table.column_names else None
+
+    def titles_at(self, rows: Array) -> list[str | None]:
+        """None for every row where there are none."""
+        if self.titles is None:
+            return [None] * len(rows)
+        if self._listed_titles is not None:
+            return [self._listed_titles[row] for row in rows.tolist()]
+        found: list[str | None] = self.titles.take(pa.array(rows)).to_pylist()
         return found
+
+    @cached_property
+    def _listed_titles(self) -> list[str | None] | None:
+        return self.titles.to_pylist() if self.titles is not None and len(self.items) <= LISTED else None
+
+    def prepare(self) -> None:
+        """Make what is made once."""
+        _ = self.log_popularity, self.popularity_ranks
+        self.items.at(np.arange(min(1, len(self.items))))
+        self.titles_at(np.arange(min(1, len(self.items))))
+        if self.manifest.kind == "vectors":
+            _ = self.item_vectors
 
     def seen(self, user: int) -> Array:
         offsets = self.arrays["seen_offsets"]
         return np.asarray(self.arrays["seen_items"][offsets[user] : offsets[user + 1]])
+
+    def trained_on(self, user: int) -> Array:
+        """Of what somebody has had: what training saw."""
+        offsets = self.arrays["seen_offsets"]
+        return self.seen(user)[self.arrays["seen_trained"][offsets[user] : offsets[user + 1]]]
 
     @cached_property
     def item_vectors(self) -> Array:
@@ -161,9 +217,16 @@ class ServedModel:
 
     def history_rows(self, names: Sequence[Any]) -> tuple[Array, list[Any]]:
         """Rows of the items, each once, and the names that nobody knows."""
-        rows = [self.items.row(name) for name in names]
-        unknown = [name for name, row in zip(names, rows, strict=True) if row < 0]
-        return np.unique(np.array([row for row in rows if row >= 0], dtype=np.int64)), unknown
+        rows = self.items.rows(names)
+        return np.unique(rows[rows >= 0]), [names[place] for place in np.flatnonzero(rows < 0).tolist()]
+
+
+def _as_text(name: Any) -> str | None:
+    """None for what is no name: neither text that can be encoded nor an integer."""
+    if isinstance(name, bool) or not isinstance(name, str | int):
+        return None
+    text = str(name)
+    return text if text.isascii() or not _SURROGATES.search(text) else None
 
 
 def _by_neighbours(neighbours: Array, similarities: Array, history: Array, item_count: int) -> Array:

@@ -1,0 +1,98 @@
+"""The application: routes, what every request passes, and a sentence for whatever goes wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from caged._version import __version__
+from caged.arguments import described
+from caged.errors import CagedError
+from caged.products.serve.answers import status_of
+from caged.products.serve.gate import Gate
+from caged.products.serve.guard import Guard
+from caged.products.serve.metrics import RequestMetrics
+from caged.products.serve.operations import operating_routes, problem
+from caged.products.serve.routes import Service, answering_routes
+from caged.products.serve.served import Served
+from caged.products.serve.settings import Settings
+
+logger = logging.getLogger("caged")
+UNION_MEMBERS = {"str", "int", "float", "bool", "constrained-float", "constrained-str", "constrained-int"}
+
+
+def create_app(served: Mapping[str, Served], settings: Settings | None = None) -> FastAPI:
+    """Answers from `served`; the first is what requests mean that name no model."""
+    settings = settings or Settings()
+    gate = Gate(settings.threads, settings.queue, settings.timeout_s)
+    service = Service(served, settings, gate, RequestMetrics())
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        gate.close()
+
+    app = FastAPI(
+        title="caged",
+        version=__version__,
+        summary="Recommendations for known and new people, with a knob against bestsellers.",
+        docs_url=None,  # these pages load their scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.include_router(answering_routes(service))
+    app.include_router(operating_routes(service))
+    app.add_middleware(Guard, settings=settings, metrics=service.metrics)
+    app.add_exception_handler(CagedError, _caged_error)
+    app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _inside)
+    return app
+
+
+def _caged_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, CagedError)
+    return problem(status_of(error), str(error))
+
+
+def _not_valid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return problem(422, _sentence(error.errors()[0]))
+
+
+def _sentence(first: Mapping[str, Any]) -> str:
+    """What pydantic says about a value, with its place and the value itself."""
+    place = [str(part) for part in first["loc"][1:] if str(part) not in UNION_MEMBERS]
+    where = ".".join(place) or "the body"
+    said = str(first["msg"]).rstrip(".")
+    said = said[:1].lower() + said[1:]
+    if first["type"] == "missing":
+        return f"{where} is missing; send it"
+    if first["type"] == "json_invalid":
+        return f"the body is no JSON ({said})"
+    if first["type"] == "extra_forbidden":
+        return f"{where} is unknown; see /openapi.json for what can be asked"
+    return f"{where} is {described(first.get('input'))}; {said}"
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    sentences = {
+        404: "there is nothing at this address; see /openapi.json",
+        405: f"{request.method} is not for this address; see /openapi.json",
+    }
+    answer = problem(error.status_code, sentences.get(error.status_code, str(error.detail)))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+def _inside(_request: Request, _error: Exception) -> Response:
+    """The traceback is logged by the server, not sent."""
+    return problem(500, "something went wrong inside the server; its log has the details")
