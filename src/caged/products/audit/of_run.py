@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from caged.evaluation.outcome import Evaluation
+from caged.models import display_name
 from caged.products.audit.evidence import Evidence, of_part
 from caged.products.audit.of_lists import audit_evaluation
 from caged.products.audit.result import AuditResult
