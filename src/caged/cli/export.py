@@ -47,7 +47,7 @@ def vectors(
 
 @app.command()
 def artefact(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run or of a saved model.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the artefact.")],
     dtype: Annotated[
         str, typer.Option(help="Numbers of the vectors: float32, or bfloat16 for half the size.")

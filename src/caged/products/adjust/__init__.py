@@ -13,12 +13,13 @@ from caged.products.adjust.tables import change_table, curve_tables, sentences
 from caged.products.adjust.view import Adjusted, adjust
 
 if TYPE_CHECKING:
-    from caged.products.adjust.of_run import RunToAdjust, adjust_run, write_adjusted_run
+    from caged.products.adjust.of_run import RunToAdjust, adjust_model, adjust_run, write_adjusted_run
     from caged.products.adjust.of_vectors import VectorsToAdjust, adjust_vectors, check_vector_files
 
 _WITH_TORCH = {
     "RunToAdjust": "of_run",
     "VectorsToAdjust": "of_vectors",
+    "adjust_model": "of_run",
     "adjust_run": "of_run",
     "adjust_vectors": "of_vectors",
     "check_vector_files": "of_vectors",
@@ -33,6 +34,7 @@ __all__ = [
     "VectorsToAdjust",
     "adjust",
     "adjust_lists",
+    "adjust_model",
     "adjust_run",
     "adjust_vectors",
     "adjustment_html",

@@ -76,6 +76,14 @@ def adjust_run(
     return judged(judges, form, k, strength=strength, keep=keep, with_curve=with_curve)
 
 
+def adjust_model(fitted: Artefact, form: Form, *, k: int, strength: float, with_curve: bool = False) -> Outcome:
+    """Measure a strength on the validation part that a saved model was kept with."""
+    if fitted.valid is None:
+        raise ConfigError(f"this {fitted.name} model was saved without a validation part; fit it with valid=...")
+    judges = judges_of(fitted.train, fitted.valid, None, ranking_of(fitted.method.scorer(), fitted), form, k)
+    return judged(judges, form, k, strength=strength, keep=1.0, with_curve=with_curve)
+
+
 def ranking_of(scorer: Scorer, fitted: Artefact) -> Ranking:
     def rank(adjustment: Adjustment, reference: Reference, k: int) -> Lists:
         less_popular = adjusted(scorer, fitted.train, adjustment)

@@ -1,8 +1,7 @@
-"""From a finished run to an artefact. The only part of serving that needs torch."""
+"""From a trained model to an artefact. Needs torch, unlike serving."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,16 +16,13 @@ from caged.errors import ConfigError
 from caged.evaluation.adjust.of_scores import adjusted_vectors, score_spread
 from caged.files import new_folder, write_json
 from caged.models import FoldsIn, Method, WeighsItems
-from caged.products.adjust import Outcome, RunToAdjust, adjust_run
-from caged.products.audit import read_audit
+from caged.products.adjust import Outcome
 from caged.products.serve.manifest import MANIFEST, FoldInAs, Kind, Manifest, checksum
 from caged.products.serve.model import ITEMS, USERS
-from caged.runs.artefact import Artefact, load_artefact
+from caged.products.serve.source import ModelSource, source_of
+from caged.runs.artefact import Artefact
 from caged.runs.environment import resolve_device
-from caged.runs.folder import RunFolder
-from caged.runs.versions import versions
 
-SUMMARY = ("recall", "ndcg", "tail_share", "coverage", "gini", "arp")  # of the metrics that a manifest repeats
 DTYPES = ("float32", "bfloat16")
 
 
@@ -42,36 +38,31 @@ class _Parts(NamedTuple):
 def artefact_of_run(
     run: Path, out: Path, *, dtype: str = "float32", with_price: bool = True, device: str = "auto"
 ) -> Manifest:
-    """Of the finished run in a folder."""
-    where, folder = resolve_device(device), RunFolder.read(run)
-    fitted = load_artefact(run, where)
-    price = None
-    if with_price and folder.run.adjustment is None:
-        given = RunToAdjust(folder, folder.load_data("the run; restore it, or leave the price out"), fitted)
-        k = folder.spec.eval.k[0]
-        price = adjust_run(given, "degree", k=k, strength=0.0, with_curve=True)
-    return export_artefact(folder, fitted, out, dtype=dtype, price=price)
+    """Of a finished run, or of a model that `Recommender.save` wrote."""
+    source = source_of(run, resolve_device(device))
+    return export_artefact(source, out, dtype=dtype, price=source.price() if with_price else None)
 
 
 def export_artefact(
-    folder: RunFolder, fitted: Artefact, out: Path, *, dtype: str = "float32", price: Outcome | None = None
+    source: ModelSource, out: Path, *, dtype: str = "float32", price: Outcome | None = None
 ) -> Manifest:
     """All files or no folder; `price` is what the notches of the knob cost, see `products.adjust`."""
     if dtype not in DTYPES:
         raise ConfigError(f"the type of vectors is '{dtype}'; allowed: {', '.join(DTYPES)}")
+    fitted = source.fitted
     train = fitted.train
     parts = _parts(fitted, dtype)
     offsets, seen = fitted.seen.by_user()
     arrays = {**parts.arrays, "seen_offsets": np.asarray(offsets, np.int64), "seen_items": seen.astype(np.int32)}
     arrays["seen_trained"] = find(train.keys, fitted.seen.keys) >= 0  # the rest validated it
-    items = _item_table(train.item_ids, train.item_degrees, folder.item_table())
+    items = _item_table(train.item_ids, train.item_degrees, source.item_table)
     with new_folder(out) as temporary:
         for name, values in arrays.items():
             np.save(temporary / f"{name}.npy", values, allow_pickle=False)
         _write_arrow(temporary / USERS, pa.table({"user_id": train.user_ids.values}))
         _write_arrow(temporary / ITEMS, items)
         manifest = Manifest(
-            method=folder.run.method_name,
+            method=source.name,
             kind=parts.kind,
             users=train.user_count,
             items=train.item_count,
@@ -81,8 +72,8 @@ def export_artefact(
             fold_in=parts.fold_in,
             fold_in_refused=parts.refused,
             attributes={name: str(items[name].type) for name in items.column_names[2:]},
-            origin=_origin(folder),
-            audit=_audit(folder),
+            origin=source.origin,
+            audit=source.audit,
             price={} if price is None else price.to_json(),
             files={file.name: checksum(file) for file in sorted(temporary.iterdir())},
         )
@@ -155,24 +146,3 @@ def _item_table(ids: IdMap, degrees: Array, described: pa.Table | None) -> pa.Ta
 def _write_arrow(path: Path, table: pa.Table) -> None:
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
-
-
-def _origin(folder: RunFolder) -> dict[str, Any]:
-    run = folder.run
-    return {
-        "dataset": run.dataset["name"],
-        "protocol": run.spec["protocol"],
-        "seed": run.spec["seed"],
-        "spec": run.spec,
-        "fingerprints": run.dataset["fingerprints"],
-        "command": run.command,
-        "trained": run.ended,
-        "versions": versions(),
-        **({} if run.adjustment is None else {"adjustment": run.adjustment}),
-    }
-
-
-def _audit(folder: RunFolder) -> Mapping[str, Any]:
-    stored = read_audit(folder.path, folder)
-    chosen = {key: value for key, value in stored.metrics.items() if key.partition("@")[0] in SUMMARY}
-    return {"protocol": stored.protocol, "metrics": chosen}
