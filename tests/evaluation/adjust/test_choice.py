@@ -9,9 +9,10 @@ from caged.evaluation.adjust import GRID, Adjustment, choose_strength
 
 
 def test_the_grid_is_that_of_the_documents() -> None:
-    assert GRID[:3] == (0.0, 0.05, 0.1)
+    assert GRID[:7] == (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.1)
     assert GRID[-1] == 1.0
-    assert len(GRID) == 21
+    assert len(GRID) == 25
+    assert list(GRID) == sorted(GRID)
 
 
 def test_a_strength_behind_a_costly_one_is_never_chosen() -> None:

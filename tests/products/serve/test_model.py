@@ -32,7 +32,7 @@ def test_the_manifest_says_where_it_comes_from_and_what_the_knob_costs(artefact:
         manifest.audit["metrics"]["recall@20"]
         == json.loads((finished_run / "metrics.json").read_text())["metrics"]["recall@20"]
     )
-    assert [point["strength"] for point in manifest.price["curve"]["valid"]][:2] == [0.0, 0.05]
+    assert [point["strength"] for point in manifest.price["curve"]["valid"]][:2] == [0.0, 0.01]
 
 
 def test_a_flipped_byte_is_told_by_the_name_of_the_file(artefact: Path) -> None:

@@ -153,7 +153,7 @@ def test_about_has_the_price_of_the_knob(app: FastAPI) -> None:
     assert found["default"] == "graph"
     assert [one["model"] for one in found["models"]] == ["graph", "ease", "itemknn", "mostpop"]
     graph = found["models"][0]
-    assert [point["strength"] for point in graph["price"]["curve"]["valid"]][:2] == [0.0, 0.05]
+    assert [point["strength"] for point in graph["price"]["curve"]["valid"]][:2] == [0.0, 0.01]
     assert graph["audit"]["metrics"]["recall@20"] > 0
     assert graph["new_people"]
     assert "mostpop has no way" in found["models"][3]["new_people_note"]

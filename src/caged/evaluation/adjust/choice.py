@@ -12,7 +12,8 @@ from caged.errors import ConfigError
 Form = Literal["degree", "norm", "quota"]
 FORMS: tuple[str, ...] = get_args(Form)
 OF_SCORES: tuple[str, ...] = ("degree", "norm")  # forms that change scores; `quota` picks from lists
-GRID = tuple(round(0.05 * step, 2) for step in range(21))  # 0, 0.05, ... 1
+# 0, 0.05, ... 1, and finer where it begins: the first step of `degree` may cost more than 1% of the recall already.
+GRID = (0.0, 0.01, 0.02, 0.03, 0.04, *(round(0.05 * step, 2) for step in range(1, 21)))
 KEEP = 0.99
 
 
