@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -79,6 +80,32 @@ def test_the_intervals_are_those_of_the_audit(model: library.Recommender, split:
     assert rows["recall@5"]["high"] == found.intervals["recall@5"].high
     assert rows["recall@5"]["users"] == found.users["recall@5"]
     assert repr(found).startswith("<lightgcn evaluated, protocol honest, test: natural: ")
+
+
+def test_groups_are_those_of_the_audit(
+    model: library.Recommender, split: library.Split, caplog: pytest.LogCaptureFixture
+) -> None:
+    items = sorted(split.train.item_ids.values.to_pylist())
+    genres = pa.table({"item_id": items[1:], "genre": [["odd", "even"][row % 2] for row in range(len(items) - 1)]})
+    ages = {"user_id": split.train.user_ids.values.to_pylist()[:4], "age": ["old", "young"] * 2}
+    chosen = {"popular_share": 0.1, "item_groups": genres, "user_groups": pa.table(ages)}
+    with caplog.at_level(logging.WARNING, logger="caged"):
+        found = model.evaluate(split, k=5, **chosen)
+    assert any("genre" in message or "item" in message for message in caplog.messages)  # one item has no genre
+    audit = library.audit(found.recommendations, split.train, split.test, valid=split.valid, k=5, **chosen)
+    keys = ("recall@5/niche", "recall@5/genre=odd", "rsp@5/genre", "reo@5/genre", "recall@5/user:age=old")
+    for key in keys:
+        assert found.metrics[key] == pytest.approx(audit.metrics[key], nan_ok=True), key
+    plain = model.evaluate(split, k=5).metrics
+    assert not set(keys[1:]) & set(plain)
+    assert plain["tail_share@5"] < found.metrics["tail_share@5"]  # fewer items are popular, so more are niche
+
+
+def test_a_run_keeps_its_share_of_popular_items(log_csv: Path, tmp_path: Path) -> None:
+    train(log_csv, tmp_path / "run", "--set", "eval.popular_share=0.1", "--no-report", method="mostpop")
+    parts = RunFolder.read(tmp_path / "run").load_data("the run").split
+    found = library.load(tmp_path / "run", device="cpu").evaluate(parts)
+    assert same(found.metrics, json.loads((tmp_path / "run" / "metrics.json").read_text())["metrics"])
 
 
 def test_what_was_seen_is_masked_and_never_relevant(model: library.Recommender, split: library.Split) -> None:

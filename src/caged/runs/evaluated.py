@@ -18,6 +18,7 @@ from caged.errors import ConfigError, DataError
 from caged.evaluation.bootstrap import Interval
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.evidence import Evidence
+from caged.evaluation.groups import Grouping
 from caged.evaluation.intervals import found_intervals
 from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.runs.artefact import Artefact
@@ -97,10 +98,13 @@ class Evaluated:
 
 
 def evaluate_model(
-    fitted: Artefact, test: Any, k: int | Sequence[int], *, protocol: str, evidence: Evidence
+    fitted: Artefact, test: Any, k: int | Sequence[int], *, protocol: str, evidence: Evidence, chosen: Grouping
 ) -> Evaluated:
     """Rank the catalogue for the users of the test part, without what they had in train and validation."""
     seen, relevant = _measured_against(fitted, test)
+    groups = chosen.of(seen.train)
+    for note in groups.notes:
+        logger.warning("%s", note)
     ks = _cut_offs(k, fitted.train.item_count)
     length = EvalConfig().list_length
     evaluation = evaluate(
@@ -110,7 +114,8 @@ def evaluate_model(
         relevant=relevant,
         ks=ks,
         list_length=length,
-        metrics=protocol_named(protocol).metrics(ks, length),
+        metrics=protocol_named(protocol).metrics(ks, length, groups.names),
+        groups=groups,
         device=fitted.device,
     )
     return Evaluated(evaluation, fitted.name, protocol, evidence)

@@ -20,11 +20,13 @@ import pyarrow as pa
 from caged.arguments import checked_seed, choice, instance, place, whole_number, yes_or_no
 from caged.config import build, unknown_key
 from caged.data import Development, Interactions, Split, carve_validation
+from caged.data.readers import DEFAULT_COLUMNS
 from caged.errors import ConfigError, memory_told
 from caged.evaluation.adjust.choice import KEEP, Adjustment, Form, choose_strength
 from caged.evaluation.adjust.of_scores import adjusted
 from caged.evaluation.evaluate import make_validator
 from caged.evaluation.evidence import Evidence, checked, of_part
+from caged.evaluation.groups import grouping
 from caged.evaluation.lists import USUAL_K, check_k, usual_k
 from caged.files import make_output_folder
 from caged.graph import BipartiteGraph
@@ -246,21 +248,35 @@ class Recommender:
         """
         return serving.similar_items(self.name, self.artefact, item_ids, k)
 
-    def evaluate(self, test: Any, k: int | Sequence[int] = USUAL_K, *, evidence: Evidence | None = None) -> Evaluated:
-        """What `caged evaluate` measures: every metric of the test part at one cut-off or several, with intervals.
+    def evaluate(
+        self,
+        test: Any,
+        k: int | Sequence[int] = USUAL_K,
+        *,
+        evidence: Evidence | None = None,
+        popular_share: float | None = None,
+        item_groups: Any = None,
+        user_groups: Any = None,
+        group_separator: str | None = None,
+    ) -> Evaluated:
+        """Measure the model on a test part, as `caged evaluate` does: every metric at each `k`, with intervals.
 
-        `test` is `Interactions` or a frame; what users had in train and validation is masked, and a test pair among it
-        is an error. Give the `Split` that the model was fitted to, and popular and niche items are counted on its train
-        part, as the command line does; else they are counted on all that the model was trained on. `evidence` says what
-        the test rests on: natural, intervened, random or oracle; unless given, the split or the dataset says it.
+        `test` is `Interactions`, a frame or the `Split` that the model was fitted to. Items that users had in train and
+        validation are masked; a test pair among them is an error. With a `Split`, popular and niche items are counted
+        on its train part, as on the command line; otherwise on everything that the model was trained on. `evidence`
+        says where the test comes from: natural, intervened, random or oracle [default: what the split or the dataset
+        says]. `popular_share`, `item_groups`, `user_groups` and `group_separator` are those of `caged.audit`.
         """
         fitted, run = self.artefact, self._run
+        if popular_share is None and run is not None:
+            popular_share = run.spec.eval.popular_share
+        columns = DEFAULT_COLUMNS if run is None else run.spec.data.columns()
+        chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
         kind = test.kind if isinstance(test, Split) else "given"
         dataset = "" if run is None else run.run.dataset["name"]
         rests_on = of_part("test", dataset=dataset, split=kind) if evidence is None else checked(evidence)
-        return evaluate_model(
-            fitted, test, k, protocol="honest" if run is None else run.spec.protocol, evidence=rests_on
-        )
+        protocol = "honest" if run is None else run.spec.protocol
+        return evaluate_model(fitted, test, k, protocol=protocol, evidence=rests_on, chosen=chosen)
 
     def vectors(self) -> Vectors:
         """The vectors of all users and items; the dot product of two is the score that `recommend` ranks by."""

@@ -1,7 +1,11 @@
 """The same lists as eleven libraries write them, each in its own schema and under its name in `docs/audit.md`.
 
-The schemas are what these wrote: implicit 0.7.3, LensKit 2025.8, Cornac 3.0, Surprise 1.1.5; and, as their sources have
-it, RecTools 0.19, recommenders 1.2, RecBole 1.2, RecPack 0.3.6, ranx 0.3.21 and Elliot 0.3.1.
+How far each schema was checked:
+
+- written by the library itself: implicit 0.7.3, LensKit 2025.8, Cornac 3.0, Surprise 1.1.5
+- read in its source: RecTools 0.19, recommenders 1.2, ranx 0.3.21, Elliot 0.3.1
+- partly read in its source: RecBole 1.2
+- not checked against the library: RecPack, Spark ALS, LensKit before 2025, PyTerrier
 """
 
 from __future__ import annotations
