@@ -184,7 +184,7 @@ def test_wrong_wishes_are_one_sentence(finished_run: Path, parts: Path, lists: P
     def fails(*arguments: str | Path, words: str) -> None:
         refused_without_a_trace(tmp_path, ["adjust", *map(str, arguments)], words)
 
-    fails(finished_run, "--keep", "99%", "--strength", "0.5", words="use one of them")
+    fails(finished_run, "--keep", "99%", "--strength", "0.5", words="use only one of them")
     fails(finished_run, "--keep", "150%", words="at most 100%")
     fails(finished_run, "--keep", "most", words="such as 99% or 0.99")
     fails(finished_run, "--strength", "1.5", words="must lie between 0 and 1")

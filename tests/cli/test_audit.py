@@ -366,7 +366,7 @@ def test_a_run_goes_on_without_the_template_engine(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     outcome = train(log_csv, tmp_path / "run", method="mostpop")
-    assert "note: report.html is left out, because jinja2 is not installed" in outcome.err
+    assert "note: no report.html, because jinja2 is not installed" in outcome.err
     assert not (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "run" / "metrics.json").exists()
 

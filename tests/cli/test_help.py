@@ -39,4 +39,4 @@ def test_a_long_example_can_be_pasted_into_a_shell() -> None:
 
 def test_a_group_has_the_whole_line_of_every_command() -> None:
     text = " ".join(caged("--help").out.split())
-    assert "Simulate a shop with a feedback loop, and judge what is learned from its clicks by the truth." in text
+    assert "Simulate a shop with a feedback loop, and judge what methods learn from it against the truth." in text

@@ -351,7 +351,7 @@ def test_resuming_a_finished_run_is_no_failure(log_csv: Path, tmp_path: Path) ->
     before = contents(folder)
     outcome = caged("train", "--resume", folder)
     assert (outcome.code, outcome.out) == (0, "")
-    assert outcome.err == f"the run in {folder} is finished already; nothing was done\n"
+    assert outcome.err == f"the run in {folder} is already finished; nothing to do\n"
     again = caged("train", "--resume", folder, "--json")
     assert again.code == 0
     assert json.loads(again.out) == first

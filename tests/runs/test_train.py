@@ -70,7 +70,7 @@ def test_it_is_labelled(refitted: Path, log_csv: Path, tmp_path: Path) -> None:
     outcome = caged("train", "--data", log_csv, "--method", "lightgcn", "--out", tmp_path / "run", "--refit")
     epochs = read(tmp_path / "run" / "run.json")["training"]["refit"]["epochs"]
     assert f"refitted for {epochs} epochs" in outcome.out
-    assert "trained once more with the" in outcome.err
+    assert "trained again, now including the" in outcome.err
     assert "nothing is chosen" not in outcome.err
     page = (tmp_path / "run" / "report.html").read_text()
     assert "lightgcn, refitted, on log" in page

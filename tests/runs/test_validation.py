@@ -38,7 +38,7 @@ def development(run: Path) -> Interactions:
 def test_a_closed_form_trains_on_the_whole_development_part(method, log_csv, tmp_path):
     outcome = train(log_csv, tmp_path / "run", method=method)
     assert outcome.code == 0, outcome.err
-    assert "nothing is chosen on a validation part, so its" in outcome.err
+    assert "nothing is chosen on validation, so its" in outcome.err
     assert trained_on(tmp_path / "run").fingerprint == development(tmp_path / "run").fingerprint
 
 

@@ -172,8 +172,8 @@ def test_a_method_without_options_says_so(tmp_path: Path, log_csv: Path) -> None
 
 
 def test_data_and_method_are_needed(tmp_path: Path) -> None:
-    refused_without_a_trace(tmp_path, ["train", "--method", "lightgcn"], "--data and --method are needed")
-    refused_without_a_trace(tmp_path, ["train", "--data", "x.csv"], "--data and --method are needed")
+    refused_without_a_trace(tmp_path, ["train", "--method", "lightgcn"], "give --data and --method")
+    refused_without_a_trace(tmp_path, ["train", "--data", "x.csv"], "give --data and --method")
 
 
 @pytest.mark.parametrize(

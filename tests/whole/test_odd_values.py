@@ -128,7 +128,7 @@ def test_users_that_are_no_ids_of_the_log_are_unknown(stranger: str, numbered: P
     outcome = caged("recommend", numbered, "--users", f"1,{stranger}", "--unknown", "skip", "-k", "2", "--json")
     assert outcome.code == 0, outcome.err
     assert {row["user_id"] for row in json.loads(outcome.out)} == {1}
-    assert outcome.err == "note: 1 of the users asked for are unknown and left out\n"
+    assert outcome.err == "note: skipped 1 unknown user\n"
 
 
 def test_a_byte_order_mark_is_no_part_of_a_user(numbered: Path, tmp_path: Path) -> None:

@@ -46,19 +46,21 @@ class _Wish:
 def adjust(
     what: Annotated[
         Path,
-        typer.Argument(help="Folder of a finished run, or a file of lists; with --item-vectors, the vectors of users."),
+        typer.Argument(help="Folder of a finished run, a file of lists, or (with --item-vectors) the user vectors."),
     ],
     form: Annotated[str, typer.Option(help="degree, norm (vectors only) or quota (lists only).")] = "degree",
     keep: Annotated[
-        str | None, typer.Option(help="Share of the validation recall to keep; chooses the strength [default: 99%].")
+        str | None, typer.Option(help="Share of validation recall to keep; this sets the strength [default: 99%].")
     ] = None,
     strength: Annotated[float | None, typer.Option(help="Strength from 0 to 1, instead of --keep.")] = None,
-    curve: Annotated[bool, typer.Option("--curve", help="Show what every strength costs and brings.")] = False,
+    curve: Annotated[bool, typer.Option("--curve", help="Show the cost and gain of every strength.")] = False,
     k: Annotated[int, typer.Option("-k", help="Length of the lists.")] = 20,
-    train: Annotated[str | None, typer.Option(help="The log that a foreign recommender learned from.")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation interactions, to choose the strength on.")] = None,
-    test: Annotated[str | None, typer.Option(help="Test interactions, to show the price.")] = None,
-    item_vectors: Annotated[Path | None, typer.Option(help="Item vectors of a foreign recommender.")] = None,
+    train: Annotated[
+        str | None, typer.Option(help="The log that the recommender learned from (for lists and vectors).")
+    ] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation interactions, used to choose the strength.")] = None,
+    test: Annotated[str | None, typer.Option(help="Test interactions, used to show the price.")] = None,
+    item_vectors: Annotated[Path | None, typer.Option(help="Item vectors of another recommender.")] = None,
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     score_column: Annotated[str | None, typer.Option(help="Name of the score column of the lists.")] = None,
@@ -66,7 +68,7 @@ def adjust(
     ids: Ids = "auto",
     out: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="New folder of a run or of vectors; for lists, a .parquet or .csv file."),
+        typer.Option("-o", "--out", help="New folder (run or vectors), or a .parquet or .csv file (lists)."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page with the curve to this file.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -75,9 +77,9 @@ def adjust(
 ) -> None:
     """Take popularity out of a recommender after training, and see the price.
 
-    The strength is the largest that keeps 99% of the recall on validation (--keep), or the one you give (--strength).
-    Without -o nothing is written: you see what it would cost. A run becomes a new run folder that recommends, is
-    evaluated, compared and audited like any other.
+    Uses the largest strength that keeps 99% of the validation recall (change it with --keep), or the one you set with
+    --strength. Without -o it only shows the price and writes nothing. With -o, a run becomes a new run folder; you can
+    recommend from it, evaluate, compare and audit it like any other.
 
     Examples:
 
@@ -128,7 +130,7 @@ def _kept(text: str | None, strength: float | None) -> float:
     if text is None:
         return KEEP
     if strength is not None:
-        raise ConfigError("--keep chooses the strength and --strength gives it; use one of them")
+        raise ConfigError("--keep and --strength both set the strength; use only one of them")
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
@@ -153,7 +155,7 @@ def _of_run(path: Path, wish: _Wish, out: Path | None, device: str) -> Outcome:
         refuse_filled_folder(out)
     given = RunToAdjust.read(path, resolve_device(device))
     if wish.form == "norm" and given.norm_does_nothing:
-        say("note: the item vectors of this run all have one length, so form norm changes nothing; use --form degree")
+        say("note: all item vectors of this run have the same length, so form norm changes nothing; use --form degree")
     outcome = adjust_run(given, wish.form, **wish.options())
     if out is not None:
         write_adjusted_run(given, outcome, out, command=command_line())
@@ -164,7 +166,7 @@ def _of_vectors(users: Path, items: Path, wish: _Wish, out: Path | None, *, trai
     from caged.products.adjust import VectorsToAdjust, adjust_vectors, check_vector_files  # with torch
 
     if train is None:
-        raise ConfigError("adjusting vectors needs the log that they were trained on: give --train")
+        raise ConfigError("adjusting vectors needs the log they were trained on; give --train")
     suffix = check_vector_files(users, items)
     if out is not None:
         refuse_filled_folder(out)
@@ -178,8 +180,8 @@ def _of_vectors(users: Path, items: Path, wish: _Wish, out: Path | None, *, trai
 def _of_lists(path: Path, wish: _Wish, out: Path | None, *, train: str | None, **how: Any) -> Outcome:
     if train is None:
         raise ConfigError(
-            f"{path} is no run folder, so it is taken for lists, and adjusting lists needs the log that their "
-            f"recommender learned from: give --train"
+            f"{path} is not a run folder, so it must hold lists, and adjusting lists needs the log their recommender "
+            f"learned from; give --train"
         )
     if out is not None:
         check_table_file(out)
@@ -192,7 +194,7 @@ def _of_lists(path: Path, wish: _Wish, out: Path | None, *, train: str | None, *
         table, short = given.table(outcome.adjustment, wish.k)
         write_table(table, out)
         if short:
-            say(f"note: {short:,} lists have fewer niche candidates than the quota asks for; all they have are taken")
+            say(f"note: {short:,} lists have too few niche candidates for the quota; they use all they have")
     return outcome
 
 

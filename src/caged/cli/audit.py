@@ -50,44 +50,47 @@ def audit(
         str,
         typer.Argument(
             metavar="RECS",
-            help="Lists: user_id, item_id and score or rank; as any recommender writes them, file or folder.",
+            help="Lists of any recommender, file or folder: user_id, item_id and score or rank.",
         ),
     ],
     train: Annotated[
-        str, typer.Option(help="What the recommender learned from: a log file, or a dataset or folder with its parts.")
+        str, typer.Option(help="What the recommender learned from: a log file, a dataset, or a folder with its parts.")
     ],
-    test: Annotated[str | None, typer.Option(help="Held-out interactions; without them there is no accuracy.")] = None,
-    valid: Annotated[str | None, typer.Option(help="Validation interactions: seen, and never relevant.")] = None,
+    test: Annotated[str | None, typer.Option(help="Held-out interactions; needed to measure accuracy.")] = None,
+    valid: Annotated[
+        str | None, typer.Option(help="Validation interactions; they count as seen, never as wanted.")
+    ] = None,
     test_negative: Annotated[
         str | None,
-        typer.Option(help="What was shown at random and not liked; --test holds what was liked. See docs/metrics.md."),
+        typer.Option(help="Items shown at random and not liked (--test holds those liked). See docs/metrics.md."),
     ] = None,
     items: Annotated[
-        Path | None, typer.Option(help="Item table: item_id (or as in the logs) and perhaps title or name.")
+        Path | None, typer.Option(help="Item table: item_id (or as in the logs) and, if you have it, title or name.")
     ] = None,
-    k: Annotated[str, typer.Option("-k", help="List lengths, e.g. 20,10; the page is about the first.")] = "20",
+    k: Annotated[str, typer.Option("-k", help="List lengths, e.g. 20,10; the page shows the first.")] = "20",
     shown_k: Annotated[str, typer.Option(help="Cut-offs of shown_ndcg and shown_precision.")] = "5",
     shown_half: Annotated[
-        str, typer.Option(help="Whom to judge by what chance showed: all, or the first or second half of the users.")
+        str,
+        typer.Option(help="Users to judge by items shown at random: all, or the first or second half of the users."),
     ] = "all",
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="New folder for the audit, for compare and --against.")
+        Path | None, typer.Option("-o", "--out", help="New folder for the audit; compare and --against can read it.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
     missing: Annotated[
-        str, typer.Option(help="Users with held-out interactions and no list: zero (accuracy 0) or skip.")
+        str, typer.Option(help="Users with held-out interactions but no list: zero (accuracy 0) or skip.")
     ] = "zero",
     drop_seen: Annotated[
-        bool, typer.Option("--drop-seen", help="Take listed items that the user already had out of the lists.")
+        bool, typer.Option("--drop-seen", help="Remove listed items that the user already had.")
     ] = False,
     evidence: Annotated[
-        str, typer.Option(help="What the test rests on: natural, intervened, random or oracle.")
+        str, typer.Option(help="Where the test comes from: natural, intervened, random or oracle.")
     ] = "natural",
     also_test: Annotated[
         list[str] | None,
         typer.Option(
-            help="A further test as NAME=FILE, shown beside the first; repeatable. A name such as oracle or "
-            "random also says what it rests on."
+            help="Another test as NAME=FILE, shown beside the first; repeatable. A name such as oracle or "
+            "random also says where it comes from."
         ),
     ] = None,
     fail_if: Annotated[
@@ -97,9 +100,9 @@ def audit(
         ),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="Folder of a run or an audit that drops and rises are relative to.")
+        Path | None, typer.Option(help="Folder of the run or audit that drops and rises are measured against.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Name for titles [default: of the file].")] = None,
+    name: Annotated[str | None, typer.Option(help="Name to show in titles [default: the file name].")] = None,
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
@@ -115,20 +118,28 @@ def audit(
         str | None, typer.Option(help="Name of the item column of the lists [default: as in the logs].")
     ] = None,
     score_column: Annotated[
-        str | None, typer.Option(help="Name of the score column of the lists [default: score]; alone, no rank is read.")
+        str | None,
+        typer.Option(
+            help="Name of the score column of the lists [default: score]. If you give only this, ranks are ignored."
+        ),
     ] = None,
     rank_column: Annotated[
-        str | None, typer.Option(help="Name of the rank column of the lists [default: rank]; alone, no score is read.")
+        str | None,
+        typer.Option(
+            help="Name of the rank column of the lists [default: rank]. If you give only this, scores are ignored."
+        ),
     ] = None,
     ids: Ids = "auto",
-    min_rating: Annotated[float | None, typer.Option(help="Keep logged interactions rated at least this.")] = None,
+    min_rating: Annotated[
+        float | None, typer.Option(help="Keep only logged interactions with at least this rating.")
+    ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """See the popularity bias of any recommender: from its lists and the log it learned from.
+    """Audit any recommender for popularity bias, from its lists and the log it learned from.
 
-    Prints a verdict and the metrics with 95% intervals; -o keeps everything, --html writes one page that opens offline.
-    --fail-if turns it into a gate for a pipeline.
+    Prints a verdict and the metrics with 95% intervals. -o saves everything, --html writes a page that opens offline,
+    and --fail-if makes it a gate in your pipeline.
 
     Examples:
 
@@ -197,7 +208,7 @@ def _further_tests(texts: Sequence[str]) -> dict[str, str]:
         if not (name and equals and file):
             raise ConfigError(f"cannot read --also-test '{text}'; write it as NAME=FILE, e.g. oracle=oracle.parquet")
         if name in tests or name == "test":
-            raise ConfigError(f"two tests are called '{name}'; give every --also-test a name of its own")
+            raise ConfigError(f"two tests are called '{name}'; give each --also-test its own name")
         tests[name] = file
     return tests
 
@@ -240,7 +251,7 @@ def _report(result: AuditResult, verdicts: Sequence[Verdict], *, as_json: bool, 
             print_table(
                 HEADERS,
                 rows,
-                title=f"The same lists against {other}, which rests on: {test.evidence}",
+                title=f"The same lists against {other} (test: {test.evidence})",
                 spare=("users",),
             )
     for verdict in verdicts:

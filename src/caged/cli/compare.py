@@ -24,9 +24,11 @@ from caged.products.compare import (
 def compare_command(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders of runs and audits, or files of --record; the first is the baseline."),
+        typer.Argument(help="Folders of runs and audits, or --record files; the first is the baseline."),
     ],
-    baseline: Annotated[str | None, typer.Option(help="Method, or folder, to compare the others with.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Method or folder to compare the others with [default: the first].")
+    ] = None,
     metrics: Annotated[
         str | None, typer.Option(help="Metrics to show, e.g. recall@20,ndcg@20/niche [default: the usual eight].")
     ] = None,
@@ -36,11 +38,11 @@ def compare_command(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare runs and audits of the same test part: differences, intervals, tests.
+    """Compare runs and audits on the same test part, with differences, intervals and tests.
 
-    Runs of the same method and settings are seeds of one method. One run per method is tested over users; from five
-    runs per method on, the test is over seeds; in between nothing is tested. P-values are adjusted (Holm) over all
-    that is shown.
+    Runs with the same method and settings count as seeds of one method. With one run per method the tests are over
+    users; with five or more they are over seeds; with two to four there is no test. Holm's correction covers every
+    p-value shown.
 
     Examples:
 

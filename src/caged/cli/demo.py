@@ -29,13 +29,11 @@ def demo(
     ] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the market and of training.")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[
-        int, typer.Option(help="CPU threads; on so small a market more of them mostly wait for each other.")
-    ] = 1,
+    threads: Annotated[int, typer.Option(help="CPU threads; more do not help on a market this small.")] = 1,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Simulate a shop with a feedback loop, and judge what is learned from its clicks by the truth.
+    """Simulate a shop with a feedback loop, and judge what methods learn from it against the truth.
 
     Needs no data and no GPU; takes about two minutes. Trains on the log of the built-in market, measures the lists
     by the shop's later clicks and by what people truly like, prints the comparison and writes a page that explains it.

@@ -26,18 +26,18 @@ from caged.runs.spec import EvalConfig
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
-    k: Annotated[str | None, typer.Option("-k", help="List lengths, e.g. 10,20 [default: those of the run].")] = None,
+    k: Annotated[str | None, typer.Option("-k", help="List lengths, e.g. 10,20 [default: as in the run].")] = None,
     part: Annotated[
-        str, typer.Option(help="test, valid, or a further test of the dataset (yelp2018-ood: test_ood).")
+        str, typer.Option(help="test, valid, or another test of the dataset (yelp2018-ood has test_ood).")
     ] = "test",
     shown_half: Annotated[
         str | None,
         typer.Option(
-            help="Whom to judge by what chance showed: all, or the first or second half of the users [default: as the "
-            "run]."
+            help="Users to judge by items shown at random: all, or the first or second half of the users "
+            "[default: as in the run]."
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the page of this evaluation to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
     popular_share: PopularShare = None,
     item_groups: ItemGroups = None,
     user_groups: UserGroups = None,
@@ -46,9 +46,9 @@ def evaluate(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Evaluate a finished run again, for example at other list lengths, or on another part.
+    """Evaluate a finished run again, at other list lengths or on another part.
 
-    The data of the run is read again and checked against its fingerprint.
+    Reads the data of the run again and checks that it has not changed.
 
     Examples:
 

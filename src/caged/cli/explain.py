@@ -21,14 +21,14 @@ def explain_command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run or of a saved model.")],
     user: Annotated[str, typer.Option(help="User id.")],
     item: Annotated[
-        str | None, typer.Option(help="Item id: also show what each history item adds to its score.")
+        str | None, typer.Option(help="Also show what each history item adds to the score of this item id.")
     ] = None,
-    rows: Annotated[int, typer.Option("-n", "--rows", help="History items to show; 0: all.")] = 20,
+    rows: Annotated[int, typer.Option("-n", "--rows", help="How many history items to show; 0 shows all.")] = 20,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show which items of a user's history the model leans on, and how popular they are.
+    """Show which items in a user's history the model relies on, and how popular they are.
 
     The weight of an item is what its vector is multiplied by on the way to the user's; the ratio compares it with
     LightGCN's, 1/sqrt(d_u d_i). With --item, the contributions of the history and the user's own part add up to the

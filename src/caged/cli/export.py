@@ -28,7 +28,7 @@ def vectors(
     """Write the vectors of users and items; the dot product of two is the score that caged recommend ranks by.
 
     The folder holds users.parquet (user_id, vector), items.parquet (item_id, vector), in the ids of your log, and
-    vectors.json, which says where they come from. Items that a user has seen are not marked.
+    vectors.json, which says where they come from. They do not say which items a user has seen.
 
     Example:
 
@@ -50,16 +50,16 @@ def artefact(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run or of a saved model.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the artefact.")],
     dtype: Annotated[
-        str, typer.Option(help="Numbers of the vectors: float32, or bfloat16 for half the size.")
+        str, typer.Option(help="Number format of the vectors: float32, or bfloat16 for half the size.")
     ] = "float32",
     price: Annotated[
-        bool, typer.Option("--price/--no-price", help="Measure what each notch of the knob less_popular costs.")
+        bool, typer.Option("--price/--no-price", help="Measure what each step of the less_popular knob costs.")
     ] = True,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write a folder that caged serve answers from: no torch, no pickle, no training data beside what people have had.
+    """Write a folder that caged serve can answer from, without torch, pickle or training data other than histories.
 
     Example:
 

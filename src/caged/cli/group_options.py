@@ -8,22 +8,22 @@ import typer
 
 PopularShare = Annotated[
     float | None,
-    typer.Option(help="Share of the items with training interactions that is popular; the others are niche. [0.2]"),
+    typer.Option(help="Share of the trained items that counts as popular; the others are niche. [default: 0.2]"),
 ]
 ItemGroups = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FILE[:COLUMN,...]",
-        help="Table of item_id and columns that sort items into groups, such as genre; also measure these. Repeatable.",
+        help="Table with item_id and one column per grouping, such as genre; measures each group too. Repeatable.",
     ),
 ]
 UserGroups = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FILE[:COLUMN,...]",
-        help="Table of user_id and columns that sort users into groups, such as an age band. Repeatable.",
+        help="Table with user_id and one column per grouping, such as age band. Repeatable.",
     ),
 ]
 GroupSeparator = Annotated[
-    str | None, typer.Option(help="What stands between several groups in one cell, such as '|' in Action|Comedy.")
+    str | None, typer.Option(help="Character between several groups in one cell, such as '|' in Action|Comedy.")
 ]

@@ -20,27 +20,27 @@ BAD_INPUT = 2
 # click and newer ones bring along.
 USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 
-ABOUT = "Top-K recommendation that is not captured by popularity: train, measure, recommend."
+ABOUT = "Train and measure recommenders that are not captured by popularity."
 COMMANDS = {
     "train": Command("caged.cli.train:train", "Train a method on a log and evaluate it."),
     "evaluate": Command(
         "caged.cli.evaluate:evaluate",
-        "Evaluate a finished run again, for example at other list lengths, or on another part.",
+        "Evaluate a finished run again, at other list lengths or on another part.",
     ),
     "recommend": Command(
         "caged.cli.recommend:recommend",
-        "Recommend items to users, in the ids of your log; items a user has seen are left out.",
+        "Recommend items that users have not seen yet, with the ids of your log.",
     ),
     "export": Command(
         "caged.cli.export:app", "Export what a model learned: an artefact to serve, or the vectors of users and items."
     ),
     "explain": Command(
         "caged.cli.explain:explain_command",
-        "Show which items of a user's history the model leans on, and how popular they are.",
+        "Show which items in a user's history the model relies on, and how popular they are.",
     ),
     "audit": Command(
         "caged.cli.audit:audit",
-        "See the popularity bias of any recommender: from its lists and the log it learned from.",
+        "Audit any recommender for popularity bias, from its lists and the log it learned from.",
     ),
     "adjust": Command(
         "caged.cli.adjust:adjust",
@@ -48,17 +48,17 @@ COMMANDS = {
     ),
     "compare": Command(
         "caged.cli.compare:compare_command",
-        "Compare runs and audits of the same test part: differences, intervals, tests.",
+        "Compare runs and audits on the same test part, with differences, intervals and tests.",
     ),
     "demo": Command(
         "caged.cli.demo:demo",
-        "Simulate a shop with a feedback loop, and judge what is learned from its clicks by the truth.",
+        "Simulate a shop with a feedback loop, and judge what methods learn from it against the truth.",
     ),
-    "data": Command("caged.cli.data:app", "Datasets, logs, splits and the built-in market."),
-    "methods": Command("caged.cli.methods:app", "The methods, and every parameter of each."),
-    "plot": Command("caged.cli.plot:app", "Figures of a run."),
+    "data": Command("caged.cli.data:app", "Get, import, split, simulate and describe data."),
+    "methods": Command("caged.cli.methods:app", "List the methods and their parameters."),
+    "plot": Command("caged.cli.plot:app", "Draw figures of a run."),
     "results": Command(
-        "caged.cli.results:app", "Recorded results: as the table of a paper, and from one machine to another."
+        "caged.cli.results:app", "Print recorded results as a paper's table, or move them to another machine."
     ),
 }
 app = lazy_group(COMMANDS, help=ABOUT, completion=True)

@@ -14,19 +14,19 @@ from caged.models import METHODS, registered
 from caged.runs.catalogue import method_options, training_options
 from caged.runs.presets import own_options, preset_names
 
-app = group("The methods, and every parameter of each.", invoke_without_command=True)
+app = group("List the methods and their parameters.", invoke_without_command=True)
 
 
 @app.callback()
 def methods(ctx: typer.Context, as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """List the methods. caged methods show NAME prints every parameter, its default and where it comes from."""
+    """List the methods. caged methods show NAME prints every parameter and its default."""
     if ctx.invoked_subcommand is None:
         list_methods(as_json=as_json)
 
 
 @app.command("list")
 def list_methods(as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """List the methods, with a line about each."""
+    """List the methods with one line about each."""
     if as_json:
         print_json([{"name": known.name, "title": known.title} for known in METHODS.values()])
         return
@@ -39,7 +39,7 @@ def show(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Print every parameter of a method: default, allowed values, source of the default."""
+    """Print every parameter of a method: default, allowed values and where the default comes from."""
     known = registered(name)
     own = method_options(name)
     sections = {"method": own.options, **({"train": training_options().options} if own.trained else {})}

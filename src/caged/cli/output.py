@@ -39,12 +39,15 @@ def _set_verbosity(verbose: bool) -> bool:
 
 Verbose = Annotated[
     bool,
-    typer.Option("-v", "--verbose", help="More on stderr, and tracebacks of errors.", callback=_set_verbosity),
+    typer.Option(
+        "-v", "--verbose", help="Show more on stderr, with the traceback of an error.", callback=_set_verbosity
+    ),
 ]
 Ids = Annotated[
-    str, typer.Option(help="auto (integers where all ids are) or text (every id is a name, also NaN or 1.2e+12).")
+    str,
+    typer.Option(help="auto (integers if every id is an integer) or text (every id is a name, even NaN or 1.2e+12)."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def is_verbose() -> bool:

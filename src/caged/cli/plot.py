@@ -17,12 +17,12 @@ from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
 from caged.runs.saved_weights import load_saved_weights
 
-app = group("Figures of a run.", no_args_is_help=True)
+app = group("Draw figures of a run.", no_args_is_help=True)
 
 
 @app.callback()
 def plot() -> None:
-    """Figures of a run."""
+    """Draw figures of a run."""
 
 
 @app.command()
@@ -32,15 +32,16 @@ def iip(
         Path | None, typer.Option("-o", "--out", help="Figure to write: .svg, .png or .pdf [default: RUN/iip.svg].")
     ] = None,
     rescale: Annotated[
-        bool, typer.Option("--rescale", help="Divide out the overall scale of the weights; compare their shape only.")
+        bool,
+        typer.Option("--rescale", help="Divide out the overall scale of the weights, to compare only their shape."),
     ] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Draw inverse item popularity before, during and after training.
 
-    The inverse popularity of an interaction is its weight times the square root of the user's degree: at first
-    1/sqrt(item degree), near 0 for popular items. `during` is the saved update nearest to half of all.
+    The inverse popularity of an interaction is its weight times the square root of the user's degree. It starts at
+    1/sqrt(item degree), which is near 0 for popular items. `during` is the saved update closest to the middle.
 
     Example: caged plot iip runs/first -o iip.svg
     """
@@ -49,9 +50,7 @@ def iip(
     saved = load_saved_weights(run)
     train = load_artefact(run, resolve_device("cpu")).train
     if any(len(weights.to_user) != len(train) for weights in saved):
-        raise RunError(
-            f"the weights in {run} are not those of its {len(train)} interactions; restore them or train again"
-        )
+        raise RunError(f"the weights in {run} do not match its {len(train)} interactions; restore them or train again")
     named = [
         (one.name, one.updates, inverse_item_popularity(one.to_user.numpy(), train.users, train.user_count))
         for one in saved

@@ -52,4 +52,4 @@ class StopOnCtrlC:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        say("stopping after this epoch or step; press Ctrl-C again to stop at once")
+        say("stopping after this epoch or step; press Ctrl-C again to stop now")

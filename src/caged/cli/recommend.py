@@ -26,11 +26,13 @@ def recommend(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run or of a saved model.")],
     users: Annotated[str | None, typer.Option(help="User ids, separated by commas.")] = None,
     users_file: Annotated[Path | None, typer.Option(help="File with one user id per line.")] = None,
-    all_users: Annotated[bool, typer.Option("--all-users", help="Every user of the training part.")] = False,
+    all_users: Annotated[
+        bool, typer.Option("--all-users", help="Recommend to every user in the training part.")
+    ] = False,
     history: Annotated[
         Path | None,
         typer.Option(
-            help="New people, by what they have had: a table of user_id and item_id, or one item id per line."
+            help="Recommend to new people from their history: a table of user_id and item_id, or one item id per line."
         ),
     ] = None,
     k: Annotated[
@@ -38,23 +40,27 @@ def recommend(
         typer.Option("-k", help=f"Length of the lists (default: {USUAL_K}, or all items where there are fewer)."),
     ] = None,
     unknown_users: Annotated[
-        str, typer.Option("--unknown", help="Users that training did not know: error, popular or skip.")
+        str,
+        typer.Option(
+            "--unknown",
+            help="What to do about users not seen in training: error, popular (most popular items) or skip.",
+        ),
     ] = "error",
     candidates_file: Annotated[
-        Path | None, typer.Option(help="File with one item id per line: recommend only these.")
+        Path | None, typer.Option(help="Recommend only the item ids in this file, one per line.")
     ] = None,
     exclude_file: Annotated[
-        Path | None, typer.Option(help="File with one item id per line: never recommend these.")
+        Path | None, typer.Option(help="Never recommend the item ids in this file, one per line.")
     ] = None,
     titles: Annotated[
-        bool, typer.Option("--titles", help="Titles of items in files and JSON too; a table has them anyway.")
+        bool, typer.Option("--titles", help="Add item titles to files and JSON; tables always show them.")
     ] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write a .parquet or .csv file instead.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Recommend items to users, in the ids of your log; items a user has seen are left out.
+    """Recommend items that users have not seen yet, with the ids of your log.
 
     Examples:
 
@@ -71,7 +77,7 @@ def recommend(
             "say who gets recommendations: exactly one of --users, --users-file, --all-users and --history"
         )
     if history is not None and (candidates_file or exclude_file):
-        raise ConfigError("--candidates-file and --exclude-file go with known users; leave them out with --history")
+        raise ConfigError("--candidates-file and --exclude-file do not work with --history; leave them out")
     if unknown_users not in UNKNOWN:
         raise ConfigError(unknown("value for --unknown", unknown_users, UNKNOWN))
     if out is not None:
@@ -156,11 +162,11 @@ def _refuse_split_names(users: str, known: IdMap) -> None:
     torn = [name for name, row in zip(names, known.rows(names), strict=True) if row >= 0 and "," in name]
     if torn:
         raise ConfigError(
-            f"--users takes ids apart at commas, and '{torn[0]}' is one id of this run; write it on a line of its own "
-            f"into a file, and use --users-file"
+            f"--users splits ids at commas, but '{torn[0]}' is one id of this run; put it on its own line in a file "
+            f"and use --users-file"
         )
 
 
 def _say_left_out(wanted: list[str], known: IdMap) -> None:
     if left_out := int((known.rows(list(set(wanted))) < 0).sum()):
-        say(f"note: {left_out:,} of the users asked for are unknown and left out")
+        say(f"note: skipped {left_out:,} unknown user{'' if left_out == 1 else 's'}")

@@ -22,41 +22,43 @@ from caged.products.results import (
 )
 from caged.runs import results
 
-app = group("Recorded results: as the table of a paper, and from one machine to another.", no_args_is_help=True)
+app = group("Print recorded results as a paper's table, or move them to another machine.", no_args_is_help=True)
 
 
 @app.command()
 def table(
     folder: Annotated[Path, typer.Argument(help="Folder that --record wrote to.")],
     datasets: Annotated[
-        str | None, typer.Option(help="Datasets, e.g. ml-1m,gowalla; wildcards are fine [default: all].")
+        str | None, typer.Option(help="Datasets, e.g. ml-1m,gowalla; you may use wildcards [default: all].")
     ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Rows, as their folders are called, e.g. lightgcn,caged-code,ips*; the others are compared with the "
-            "first [default: all, lightgcn first]."
+            help="Rows, by folder name, e.g. lightgcn,caged-code,ips*; the first is the baseline "
+            "[default: all, lightgcn first]."
         ),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(help="Columns, e.g. recall@20,gini@20 [default: Recall and NDCG at 20, all and niche items]."),
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="honest or paper [default: a table for each].")] = None,
+    protocol: Annotated[str | None, typer.Option(help="honest or paper [default: one table each].")] = None,
     intervals: Annotated[
-        bool, typer.Option("--intervals", help="95% intervals over seeds, from three seeds on.")
+        bool, typer.Option("--intervals", help="Add 95% intervals over seeds (needs three seeds).")
     ] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX (booktabs).")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    label: Annotated[str, typer.Option(help="LaTeX label; several tables add their protocol.")] = "tab:results",
+    label: Annotated[
+        str, typer.Option(help="LaTeX label; with several tables, each adds its protocol.")
+    ] = "tab:results",
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write to this file instead.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Print recorded results as the table of a paper: datasets side by side, a row per method.
+    """Print recorded results as a paper's table: datasets side by side, one row per method.
 
-    The best value of a column is bold, the second best underlined. A star marks what differs from the first row over
-    seeds (Welch's t, Holm's correction); it takes five seeds of both. Protocols never share a table.
+    Bold marks the best value of a column, underline the second best. A star marks a significant difference from the
+    first row over seeds (Welch's t, Holm's correction; both need five seeds). Protocols never share a table.
 
     Examples:
 
@@ -65,10 +67,10 @@ def table(
       caged results table results --protocol honest --latex -o table.tex
     """
     if sum((latex, markdown, as_json)) > 1:
-        raise ConfigError("--latex, --markdown and --json are three forms of one table; choose one")
+        raise ConfigError("--latex, --markdown and --json exclude each other; choose one")
     if out is not None:
         if not (latex or markdown):
-            raise ConfigError("--out needs a form to write; add --latex or --markdown")
+            raise ConfigError("--out needs to know what to write; add --latex or --markdown")
         check_file("--out", out)
     found = read_results(folder, datasets=_listed(datasets), methods=_listed(methods), protocol=protocol)
     tables = results_tables(found, _listed(metrics))
@@ -113,15 +115,15 @@ def pack(
     folder: Annotated[Path, typer.Argument(help="Folder that --record wrote to.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="Archive to write.")] = Path("results.tar.gz"),
 ) -> None:
-    """Put all records below a folder into one archive."""
+    """Pack all records under a folder into one archive."""
     say(f"{results.pack(folder, out)} records packed into {out}")
 
 
 @app.command()
 def unpack(
     archive: Annotated[Path, typer.Argument(help="Archive made by caged results pack.")],
-    into: Annotated[Path, typer.Option(help="Folder to place the records in.")] = Path("results"),
+    into: Annotated[Path, typer.Option(help="Folder to unpack into.")] = Path("results"),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace records that differ.")] = False,
 ) -> None:
-    """Place the records of an archive into a folder; nothing is written if one of them is bad."""
+    """Unpack the records of an archive into a folder; writes nothing if any record is bad."""
     say(f"{results.unpack(archive, into, overwrite=overwrite)} records unpacked into {into}")

@@ -36,72 +36,77 @@ def train(
     ] = None,
     method: Annotated[str | None, typer.Option(help="Method to train; see caged methods.")] = None,
     preset: Annotated[
-        list[str] | None, typer.Option(help="Named values or a TOML file; repeatable, later wins.")
+        list[str] | None, typer.Option(help="Preset name or TOML file; repeatable, the last one wins.")
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="One value, e.g. method.layers=2 or train.epochs=50; repeatable."),
     ] = None,
     protocol: Annotated[
-        str, typer.Option(help="honest (select on validation) or paper (as printed tables).")
+        str, typer.Option(help="honest (choose the epoch on validation) or paper (as the papers' tables did).")
     ] = "honest",
-    seed: Annotated[int, typer.Option(help="Seed of training; the split has its own: data.split_seed.")] = 1,
+    seed: Annotated[int, typer.Option(help="Training seed (the split has its own, data.split_seed).")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int | None, typer.Option(help="CPU threads; all cores if left out.")] = None,
-    out: Annotated[Path | None, typer.Option(help="New folder of the run [default: runs/DATA-METHOD-SEED].")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads [default: all cores].")] = None,
+    out: Annotated[Path | None, typer.Option(help="New folder for the run [default: runs/DATA-METHOD-SEED].")] = None,
     resume_: Annotated[
-        Path | None, typer.Option("--resume", help="Go on with the run in this folder; takes no other options.")
+        Path | None,
+        typer.Option("--resume", help="Continue the run in this folder (no other training options allowed)."),
     ] = None,
     init: Annotated[
         Path | None,
-        typer.Option(help="Finished lightgcn run on the same split that stands for the first stage (galore)."),
+        typer.Option(help="Finished lightgcn run on the same split, to replace the first stage of galore."),
     ] = None,
-    record: Annotated[Path | None, typer.Option(help="Also keep the result as a small JSON below this folder.")] = None,
-    variant: Annotated[str | None, typer.Option(help="Name of a variant of the method, for --record.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="Also save the result as a small JSON file under this folder.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="Name for this variant of the method in --record.")] = None,
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     ids: Ids = "auto",
-    min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Keep only interactions with at least this rating.")] = None,
     k_core: Annotated[
-        int | None, typer.Option(help="Keep users and items with at least this many interactions among themselves.")
+        int | None,
+        typer.Option(help="Keep only users and items with at least this many interactions, once all others are gone."),
     ] = None,
     catalogue: Annotated[
         str,
-        typer.Option(
-            help="all (users and items of every part) or train (without those that only the test part names)."
-        ),
+        typer.Option(help="all (users and items of every part) or train (leave out those that occur only in test)."),
     ] = "all",
     validate_on: Annotated[
         str | None,
-        typer.Option(help="Choose the epoch only on held-out interactions with COLUMN=VALUE, e.g. source=explore."),
+        typer.Option(help="Choose the epoch only on held-out interactions where COLUMN=VALUE, e.g. source=explore."),
     ] = None,
     no_validation: Annotated[
         bool,
         typer.Option(
             "--no-validation",
-            help="Train on the validation part too, for exactly --set train.epochs=N. Closed forms do so anyway.",
+            help="Train on the validation part too, for exactly --set train.epochs=N. Closed forms always do.",
         ),
     ] = False,
     refit: Annotated[
         bool,
         typer.Option(
             "--refit",
-            help="Once validation has decided, train again on train and validation, with its decisions repeated.",
+            help="After validation has decided, train again on train + validation with the same decisions.",
         ),
     ] = False,
     save_weights: Annotated[
-        bool, typer.Option("--save-weights", help="Keep edge weights before, during and after, for caged plot iip.")
+        bool,
+        typer.Option(
+            "--save-weights", help="Save edge weights from before, during and after training, for caged plot iip."
+        ),
     ] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help=f"Leave the page ({REPORT}) out.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help=f"Do not write the page ({REPORT}).")] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Train a method on a log and evaluate it.
 
-    The log is split 7:1:2 per user, the epoch is chosen on the validation part, the test part is read once at the end.
-    Ctrl-C leaves a run that --resume continues, and so does a crash.
+    Splits each user's log 7:1:2, chooses the epoch on the validation part and reads the test part once, at the end.
+    After Ctrl-C or a crash, --resume continues the run.
 
     Examples:
 
@@ -117,14 +122,14 @@ def train(
     """
     place = ResultPlace(record, variant) if record else None
     if variant and not record:
-        raise ConfigError("--variant names a record; use it together with --record DIR")
+        raise ConfigError("--variant works only with --record DIR; add it, or leave --variant out")
     if resume_ is not None:
         _check_only_resume(ctx)
         interrupted = RunFolder.read(resume_)
         spec, folder = interrupted.spec, resume_
     else:
         if data is None or method is None:
-            raise ConfigError("--data and --method are needed (or --resume DIR); see caged train --help")
+            raise ConfigError("give --data and --method, or --resume DIR; see caged train --help")
         columns = {"user_column": user_column, "item_column": item_column, "rating_column": rating_column}
         columns |= {"timestamp_column": timestamp_column, "ids": ids}
         spec = resolve(
@@ -192,19 +197,19 @@ def _audited(result: RunResult) -> AuditResult | None:
     try:
         return audit_run(folder, result.data, result.evaluation, further=further, command=command)
     except CagedError as error:
-        say(f"note: there is no verdict and no {REPORT}: {error}")
+        say(f"note: no verdict and no {REPORT}: {error}")
         return None
 
 
 def _written_page(result: RunResult, audited: AuditResult) -> Path | None:
     page = result.folder.path / REPORT
     if not templates_are_there():
-        say(f"note: {REPORT} is left out, because jinja2 is not installed; pip install 'caged-rec[report]'")
+        say(f"note: no {REPORT}, because jinja2 is not installed; pip install 'caged-rec[report]'")
         return None
     try:
         write_text(page, audit_html(audited, further=run_sections(result.folder)))
     except CagedError as error:
-        say(f"note: {REPORT} is left out: {error}")
+        say(f"note: no {REPORT}: {error}")
         return None
     return page
 
@@ -215,15 +220,15 @@ def _report(result: RunResult, audited: AuditResult | None, *, as_json: bool) ->
     if merged:
         say(f"{merged:,} duplicate rows were merged")
     if (trained_on := result.trained_on_validation) and spec.train.refit:
-        say(f"refitted: trained once more with the {trained_on:,} interactions that validation had decided on")
+        say(f"refitted: trained again, now including the {trained_on:,} validation interactions")
     elif trained_on:
-        say(f"nothing is chosen on a validation part, so its {trained_on:,} interactions are trained on too")
+        say(f"nothing is chosen on validation, so its {trained_on:,} interactions are used for training too")
     elif spec.data.validate_on is not None:
         held_out = run.dataset["interactions"]["valid"]
         candidates = run.dataset["split"]["notes"]["validation_candidates"]
         say(
             f"validation: the {held_out:,} of {candidates:,} held-out interactions with {spec.data.validate_on}; "
-            f"the others are in train"
+            f"the others went back to train"
         )
     for note in run.dataset["notes"]:
         say(f"note: {note}")
@@ -245,7 +250,7 @@ def _report(result: RunResult, audited: AuditResult | None, *, as_json: bool) ->
 
 def _report_finished(folder: RunFolder, *, as_json: bool) -> None:
     """Loops that resume until it works end here: that there is nothing left to do is no failure."""
-    say(f"the run in {folder.path} is finished already; nothing was done")
+    say(f"the run in {folder.path} is already finished; nothing to do")
     if as_json:
         measured = read_sealed_json(folder.path / METRICS)
         further = {"extra_tests": measured["extra_tests"]} if "extra_tests" in measured else {}
@@ -272,7 +277,7 @@ def _check_only_resume(ctx: typer.Context) -> None:
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in WITH_RESUME:
             flag = "--" + name.strip("_").replace("_", "-")
-            raise ConfigError(f"--resume takes the configuration of the run and nothing new; leave {flag} out")
+            raise ConfigError(f"--resume uses the options the run was started with; leave {flag} out")
 
 
 def _stem(data: str) -> str:

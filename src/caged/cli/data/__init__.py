@@ -11,15 +11,15 @@ COMMANDS = {
     ),
     "simulate": Command(
         "caged.cli.data.simulating:simulate",
-        "Simulate a shop with a feedback loop, whose users' true wishes are known.",
+        "Simulate a shop with a feedback loop, where everyone's true wishes are known.",
     ),
     "import": Command(
         "caged.cli.data.importing:import_",
-        "Turn a log of any size into a folder that loads fast: sorted pairs in row numbers, and tables of your ids.",
+        "Import a log of any size into a folder that loads fast: sorted, numbered pairs and tables of your ids.",
     ),
     "list": Command(
         "caged.cli.data.listing:list_datasets",
-        "Known datasets: size, whether they are here, where they come from, and under which terms.",
+        "List the known datasets: size, whether you have them, source and terms.",
     ),
     "get": Command(
         "caged.cli.data.getting:get", "Get a known dataset, check it, and put it where --data NAME finds it."
@@ -29,4 +29,4 @@ COMMANDS = {
     ),
 }
 
-app = lazy_group(COMMANDS, help="Datasets, logs, splits and the built-in market.")
+app = lazy_group(COMMANDS, help="Get, import, split, simulate and describe data.")

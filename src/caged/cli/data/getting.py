@@ -22,24 +22,24 @@ def get(
     name: Annotated[str, typer.Argument(help="Dataset name; see caged data list.")],
     origin: Annotated[
         Path | None,
-        typer.Option("--from", help="Copy from this folder, the dataset's folder in it, or its archive."),
+        typer.Option("--from", help="Copy from here: the dataset's folder, the folder above it, or its archive."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Data folder to put it into [default: CAGED_DATA, else a cache folder of yours]."),
+        typer.Option("--out", help="Data folder to install into [default: CAGED_DATA, or your cache folder]."),
     ] = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Give up on a server that is silent for so many seconds.")
+        float, typer.Option(min=0.1, help="Give up when a server is silent for this many seconds.")
     ] = DEFAULTS.stall_seconds,
     retries: Annotated[
-        int, typer.Option(min=0, max=20, help="Try a broken transfer so many times more.")
+        int, typer.Option(min=0, max=20, help="Retry a broken download this many times.")
     ] = DEFAULTS.retries,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Get a known dataset, check it, and put it where --data NAME finds it.
 
-    The terms are shown first. The files appear all at once and only if their pairs are the published ones.
+    Shows the terms first. Installs the files only if their pairs match the published checksum.
 
     Examples:
 

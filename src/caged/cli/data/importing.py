@@ -16,9 +16,7 @@ from caged.data.importing import import_log
 def import_(
     logs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="LOG...", help="Log files, all of one log; quoted wildcards are fine.", show_default=False
-        ),
+        typer.Argument(metavar="LOG...", help="Files of one log; you may use quoted wildcards.", show_default=False),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the result.", show_default=False)],
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
@@ -26,13 +24,13 @@ def import_(
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     ids: Ids = "auto",
-    keep: Annotated[list[str] | None, typer.Option(help="A further column to keep; repeatable.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Another column to keep; repeatable.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Turn a log of any size into a folder that loads fast: sorted pairs in row numbers, and tables of your ids.
+    """Import a log of any size into a folder that loads fast: sorted, numbered pairs and tables of your ids.
 
-    Rows are checked, duplicates merged (the latest stays), memory stays bounded. The folder is what --data takes.
+    Checks every row, merges duplicates (the latest stays) and keeps memory bounded. Pass the folder to --data.
 
     Examples:
 

@@ -21,13 +21,13 @@ def info(
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     ids: Ids = "auto",
-    min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Keep only interactions with at least this rating.")] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Describe a dataset, log or split: sizes, activity, popularity, overlap, checksums.
 
-    Gini and the share of the most popular fifth say how unequally interactions are spread over the items.
+    Gini and the share of the most popular fifth show how unequal the items are.
 
     Examples:
 

@@ -9,9 +9,9 @@ from caged.data.known import DATASETS, Dataset, data_folder
 
 
 def list_datasets(as_json: AsJson = False, verbose: Verbose = False) -> None:
-    """Known datasets: size, whether they are here, where they come from, and under which terms.
+    """List the known datasets: size, whether you have them, source and terms.
 
-    They lie below the folder that CAGED_DATA names or, without it, in a cache folder of yours; that folder is shown.
+    Datasets live in the folder that CAGED_DATA names, or else in your cache folder. The output says which.
     """
     rows = [_row(dataset) for dataset in DATASETS.values()]
     if as_json:

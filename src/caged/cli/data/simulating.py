@@ -20,11 +20,11 @@ from caged.page.numbers import number
 
 
 def simulate(
-    out: Annotated[Path, typer.Option("-o", "--out", help="New folder of the market.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the market.")],
     seed: Annotated[int | None, typer.Option(help="Seed of the market [default: 1].")] = None,
     world: Annotated[
         str,
-        typer.Option(help="demo (small) or kuairand (as unequal as KuaiRand, and as fair under chance)."),
+        typer.Option(help="demo (small) or kuairand (popularity as skewed as in the KuaiRand log)."),
     ] = "demo",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One parameter, e.g. user_count=500; repeatable.")
@@ -32,7 +32,7 @@ def simulate(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Simulate a shop with a feedback loop, whose users' true wishes are known.
+    """Simulate a shop with a feedback loop, where everyone's true wishes are known.
 
     The folder can be trained on: train.parquet is the log of the shop, test.parquet its later clicks,
     test_negative.parquet what it then showed at random and nobody clicked. Beside them: test_oracle.parquet (drawn by

@@ -19,36 +19,41 @@ from caged.page.numbers import number
 
 def split(
     source: Annotated[str, typer.Argument(help="Dataset name or log file (.csv, .tsv, .parquet, .txt).")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="New folder of the split.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the split.")],
     kind: Annotated[str, typer.Option(help="random (7:1:2 per user), time, leave_last_out or intervened.")] = "random",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random and intervened splits.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for random and intervened splits.")] = 1,
     test_share: Annotated[
-        float | None, typer.Option(help="Share of the test part; time and intervened [default: 0.2].")
+        float | None, typer.Option(help="Share that goes to test; time and intervened [default: 0.2].")
     ] = None,
     valid_share: Annotated[
-        float | None, typer.Option(help="Share of the validation part; time and intervened [default: 0.1].")
+        float | None, typer.Option(help="Share that goes to validation; time and intervened [default: 0.1].")
     ] = None,
     max_item_share: Annotated[
-        float | None, typer.Option(help="Most of an item's interactions in test; intervened [default: 0.5].")
+        float | None,
+        typer.Option(help="Largest share of one item's interactions that may go to test; intervened [default: 0.5]."),
     ] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="A further column to carry along; repeatable.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Another column to keep; repeatable.")] = None,
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
     item_column: Annotated[str | None, typer.Option(help="Name of the item column [default: item_id].")] = None,
     rating_column: Annotated[str | None, typer.Option(help="Name of the rating column [default: rating].")] = None,
     timestamp_column: Annotated[str | None, typer.Option(help="Name of the time column [default: timestamp].")] = None,
     ids: Ids = "auto",
-    min_rating: Annotated[float | None, typer.Option(help="Keep interactions rated at least this.")] = None,
+    min_rating: Annotated[float | None, typer.Option(help="Keep only interactions with at least this rating.")] = None,
     core: Annotated[
         int | None,
-        typer.Option("--k-core", min=1, help="Keep users and items with this many interactions among themselves."),
+        typer.Option(
+            "--k-core",
+            min=1,
+            help="Keep only users and items with at least this many interactions, once all others are gone.",
+        ),
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Split a log into train, validation and test files that caged train --data reads.
 
-    The folder holds train.parquet, valid.parquet, test.parquet in the ids of your log and manifest.json: kind,
-    parameters, counts, fingerprints and how unequally each part is spread over the items.
+    Writes train.parquet, valid.parquet and test.parquet with the ids of your log, and manifest.json with the kind,
+    parameters, counts, fingerprints and how unequal the items of each part are.
 
     Examples:
 
