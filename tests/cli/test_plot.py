@@ -157,7 +157,7 @@ def test_bad_input(run: Path, finished_run: Path, log_csv: Path, tmp_path: Path)
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     file = copy / "weights" / "after.safetensors"
     save_file({"to_user": torch.ones(3), "to_item": torch.ones(3), "updates": torch.tensor(4)}, file)
-    assert "not those of its" in caged("plot", "iip", copy).error
+    assert "do not match its" in caged("plot", "iip", copy).error
     save_file({"to_user": torch.ones(3), "updates": torch.tensor(4)}, file)
     assert "lacks 'to_item'" in caged("plot", "iip", copy).error
     out = tmp_path / "none"
