@@ -26,7 +26,7 @@ def test_an_option_is_never_cut_short(width: int) -> None:
 
 def test_paragraphs_reflow() -> None:
     lines = on_terminal(60, "train", "--help").out.splitlines()
-    assert "  end. After Ctrl-C or a crash, --resume continues the run." in lines
+    assert "  end. After Ctrl-C or a crash, --resume continues the" in lines
 
 
 def test_a_long_example_can_be_pasted_into_a_shell() -> None:
