@@ -27,6 +27,7 @@ def updated(text: str, _: Path) -> str:
 
 def _row(metric: Metric) -> list[str]:
     forms = [form for form, groups in FORMS.items() if set(groups) <= set(metric.groups)]
+    forms += ["items with vectors"] if metric.of_vectors else []
     forms += ["families of items"] if metric.of_family else []
     return [
         f"`{metric.name}{'@k' if metric.has_k else ''}`",

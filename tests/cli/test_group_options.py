@@ -1,16 +1,24 @@
-"""Groups of the user's choice in `caged audit`, `caged evaluate` and `caged compare`."""
+"""Groups of the user's choice, and vectors of the items, in `caged audit`, `caged evaluate` and `caged compare`."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 import caged as package
-from tests.cli.invoke import Outcome, caged, refused
+from caged.data.vector_files import NamedVectors, write_vectors
+from caged.evaluation.adjust import Adjustment
+from caged.runs.artefact import load_artefact
+from caged.runs.vectors import item_vectors_of, vectors_of
+from tests.cli.invoke import Outcome, caged, refused, train
 from tests.conftest import Pair, write_log
 from tests.page.pages import check_page
 
@@ -265,3 +273,107 @@ def test_evaluate_takes_the_same_options(finished_run: Path, parts: Path, tmp_pa
     )
     assert usual["recall@20"] == fewer["recall@20"]
     assert usual["tail_share@20"] < fewer["tail_share@20"]
+
+
+# -------------------------------------------------------------------- vectors of the items
+
+DIVERSITY = f"intra_list_diversity@{K}"
+
+
+@pytest.fixture(scope="module")
+def vectors(parts: Path) -> Path:
+    """items.parquet, the same as a frame would be; other.safetensors with other numbers; both lack one item."""
+    items = sorted({line.split(",")[0] for line in (parts / "movies.csv").read_text().splitlines()[1:]})[:-1]
+    rng = np.random.default_rng(0)
+    for name in ("items.parquet", "other.safetensors"):
+        write_vectors(parts / name, "item_id", NamedVectors(pa.array(items), rng.normal(size=(len(items), 3))))
+    return parts
+
+
+@pytest.fixture(scope="module")
+def diverse(vectors: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("diverse")
+    for name, lists, file in (
+        ("old", "named", "items.parquet"),
+        ("new", "popular", "items.parquet"),
+        ("else", "popular", "other.safetensors"),
+    ):
+        numbers(audit(vectors, "--item-vectors", vectors / file, "-o", folder / name, "--json", lists=lists))
+    return folder
+
+
+def test_vectors_say_how_diverse_lists_are(vectors: Path, tmp_path: Path) -> None:
+    page, given = tmp_path / "page.html", ("--item-vectors", vectors / "items.parquet")
+    found = numbers(audit(vectors, *given, "--json", "--html", page))
+    low, high = found["intervals"][DIVERSITY]
+    assert low < found["metrics"][DIVERSITY] < high
+    assert any("vectors: 1 of the 40 items have none" in note for note in found["notes"])
+    check_page(page.read_text())
+    assert DIVERSITY in page.read_text()
+    assert DIVERSITY in audit(vectors, *given).out
+    plain = numbers(audit(vectors, "--json"))["metrics"]
+    assert {key: value for key, value in found["metrics"].items() if key != DIVERSITY} == plain
+    frame = pq.read_table(vectors / "items.parquet").to_pandas()
+    files = (vectors / "popular.csv", vectors / "train.csv", vectors / "test.csv")
+    assert package.audit(*files, k=K, item_vectors=frame).metrics[DIVERSITY] == found["metrics"][DIVERSITY]
+
+
+def test_bad_vectors_are_one_sentence(vectors: Path, tmp_path: Path) -> None:
+    refused(audit(vectors, "--item-vectors", vectors / "movies.csv"), "end in .parquet or .safetensors")
+    refused(audit(vectors, "--item-vectors", tmp_path / "none.parquet"), "there is no file")
+    pq.write_table(pa.table({"item_id": ["x"], "vector": [[1.0]]}), tmp_path / "x.parquet")
+    refused(audit(vectors, "--item-vectors", tmp_path / "x.parquet"), "no item in common with the logs", "'x'")
+
+
+def test_gates_judge_diversity_by_the_same_vectors(vectors: Path, diverse: Path, audits: Path) -> None:
+    given, drops = ("--item-vectors", vectors / "items.parquet"), ("--fail-if", f"{DIVERSITY} drops 90%")
+    assert audit(vectors, *given, "--fail-if", f"{DIVERSITY} < 1.99").code == 1
+    refused(audit(vectors, "--fail-if", f"{DIVERSITY} < 0.1"), "rests on vectors of the items", "--item-vectors FILE")
+    assert audit(vectors, *given, "--against", diverse / "old", *drops).code == 0
+    refused(audit(vectors, *given, "--against", audits / "old", *drops), "with the same --item-vectors")
+    refused(
+        audit(vectors, *given, "--against", diverse / "else", *drops),
+        "cannot be judged against",
+        "the vectors of the items differ, there and here; use the same --item-vectors for both",
+    )
+
+
+def test_comparisons_of_diversity_need_the_same_vectors(diverse: Path) -> None:
+    asked = ("--metrics", f"recall@{K},{DIVERSITY}")
+    found = numbers(caged("compare", diverse / "old", diverse / "new", *asked, "--json"))
+    (difference,) = (one for one in found["differences"] if one["metric"] == DIVERSITY)
+    assert difference["users"] == 60
+    assert difference["interval"] is not None
+    refused(
+        caged("compare", diverse / "old", diverse / "else", *asked),
+        f"{DIVERSITY} cannot be compared",
+        "the vectors of the items differ",
+    )
+
+
+def test_a_run_is_measured_by_its_own_vectors_or_by_others(
+    finished_run: Path, log_csv: Path, vectors: Path, tmp_path: Path
+) -> None:
+    assert caged("export", "vectors", finished_run, "-o", tmp_path / "own").code == 0
+    plain, own, same, other = (
+        numbers(caged("evaluate", finished_run, "--json", *more))["metrics"]
+        for more in (
+            (),
+            ("--item-vectors", "own"),
+            ("--item-vectors", tmp_path / "own" / "items.parquet"),
+            ("--item-vectors", vectors / "items.parquet"),
+        )
+    )
+    key = "intra_list_diversity@20"
+    assert own == same == {**plain, key: own[key]}
+    assert own[key] != other[key]
+    assert key in caged("evaluate", finished_run, "--item-vectors", "own").out
+    train(log_csv, tmp_path / "ease", method="ease")
+    refused(caged("evaluate", tmp_path / "ease", "--item-vectors", "own"), "ease has no vectors")
+
+
+def test_an_adjusted_run_is_measured_by_the_vectors_it_was_trained_to(finished_run: Path) -> None:
+    fitted = load_artefact(finished_run, torch.device("cpu"))
+    changed = replace(fitted, adjustment=Adjustment("degree", 1.0))
+    assert item_vectors_of("lightgcn", changed).checksum == item_vectors_of("lightgcn", fitted).checksum
+    assert vectors_of("lightgcn", changed).width == vectors_of("lightgcn", fitted).width + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +78,13 @@ def toy_groups() -> Grouping:
         item_groups=pa.table({"item_id": range(10), "genre": genres}),
         user_groups=pa.table({"user_id": [0, 2, 3, 4, 5], "age": ["young", "young", "old", "old", "old"]}),
     )
+
+
+def toy_chosen() -> Grouping:
+    """The same with the vectors of `docs/metrics.md`, of several lengths; i10 and i11 have none."""
+    vectors = [[2.0, 0.0]] * 3 + [[1.0, 1.0]] + [[0.0, 3.0]] * 3 + [[-1.0, 0.0]] * 3
+    given = grouping(item_vectors=pa.table({"item_id": range(10), "vector": vectors}))
+    return replace(toy_groups(), vectors=given.vectors)
 
 
 def masks_as_groups(names: tuple[str, str], first: Array, name: str = "kind") -> pa.Table:

@@ -17,7 +17,7 @@ from caged.evaluation.metrics import METRICS, keys_of_shown, metric_keys
 from caged.evaluation.significance import holm, paired_interval, paired_test, welch_test
 from caged.page.definitions import BETTER
 from tests.evaluation.shown_worlds import shown_toy
-from tests.evaluation.worlds import TOY, toy_groups, toy_world
+from tests.evaluation.worlds import TOY, toy_chosen, toy_world
 from tools.metrics_doc import main, updated
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -68,7 +68,7 @@ def test_the_command_rewrites_the_table_and_nothing_else(tmp_path):
 
 
 def test_every_key_is_there_once():
-    assert sorted(key for key, _, _ in documented()) == sorted(metric_keys((K,), toy_groups().names))
+    assert sorted(key for key, _, _ in documented()) == sorted(metric_keys((K,), toy_chosen().names))
 
 
 def test_every_metric_of_the_program_is_named():
@@ -78,7 +78,7 @@ def test_every_metric_of_the_program_is_named():
 
 def test_the_toy_values_are_what_the_program_computes():
     world = toy_world()
-    computed = measure(world.lists, world.grouped(toy_groups()), ks=(K,)).metrics
+    computed = measure(world.lists, world.grouped(toy_chosen()), ks=(K,)).metrics
     for key, value, _ in documented():
         assert computed[key] == pytest.approx(value, abs=HALF_OF_THE_LAST_DIGIT, rel=0), key
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
+from caged.cli.group_options import GroupSeparator, ItemGroups, ItemVectors, PopularShare, UserGroups
 from caged.cli.metrics_table import print_shown
 from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.cli.progress import progress_line
@@ -111,6 +111,7 @@ def audit(
     item_groups: ItemGroups = None,
     user_groups: UserGroups = None,
     group_separator: GroupSeparator = None,
+    item_vectors: ItemVectors = None,
     list_user_column: Annotated[
         str | None, typer.Option(help="Name of the user column of the lists [default: as in the logs].")
     ] = None,
@@ -160,7 +161,14 @@ def audit(
         .reading_ids(ids)
         .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
-    chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
+    chosen = grouping(
+        popular_share,
+        item_groups,
+        user_groups,
+        separator=group_separator,
+        item_vectors=item_vectors,
+        columns=columns,
+    )
     check_gates(gates, ks, base, chosen.names, shown_ks=asked.shown_k)
     further = _further_tests(also_test or ())
     _check_places(out, html)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from caged.cli.group_options import GroupSeparator, ItemGroups, PopularShare, UserGroups
+from caged.cli.group_options import OWN, GroupSeparator, ItemGroups, ItemVectorsOrOwn, PopularShare, UserGroups
 from caged.cli.metrics_table import print_chosen, print_metrics, print_shown
 from caged.cli.output import AsJson, Verbose, command_line, print_json, say
 from caged.config import build, to_dict
@@ -22,6 +22,7 @@ from caged.runs.environment import resolve_device
 from caged.runs.execute import evaluate_part, holds_back_validation, warnings_of
 from caged.runs.folder import RunFolder
 from caged.runs.spec import EvalConfig
+from caged.runs.vectors import item_vectors_of
 
 
 def evaluate(
@@ -42,6 +43,7 @@ def evaluate(
     item_groups: ItemGroups = None,
     user_groups: UserGroups = None,
     group_separator: GroupSeparator = None,
+    item_vectors: ItemVectorsOrOwn = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -57,6 +59,8 @@ def evaluate(
       caged evaluate runs/first --part valid --html valid.html
 
       caged evaluate runs/first --popular-share 0.1 --item-groups movies.csv:genre --html genres.html
+
+      caged evaluate runs/first --item-vectors own
     """
     if html is not None:
         require_templates()
@@ -82,15 +86,17 @@ def evaluate(
     given = {"k": k, "popular_share": popular_share, "shown_half": shown_half}
     changed = {name: value for name, value in given.items() if value is not None}
     spec = replace(spec, eval=build(EvalConfig, {**to_dict(spec.eval), **changed}, "eval"))
+    where = resolve_device(device)
+    fitted = load_artefact(run, where)
     chosen = grouping(
         spec.eval.popular_share,
         item_groups,
         user_groups,
         separator=group_separator,
+        item_vectors=item_vectors_of(spec.method, fitted) if item_vectors == OWN else item_vectors,
         columns=spec.data.columns(),
     )
-    where = resolve_device(device)
-    model = load_artefact(run, where).scorer()
+    model = fitted.scorer()
     evaluation = evaluate_part(model, data.split, named[part], spec, where, chosen)
     report = evaluation.report
     for note in evaluation.reference.groups.notes:

@@ -1,7 +1,8 @@
-"""Options by which users choose groups; the same for every command that measures."""
+"""Options by which users choose groups and give vectors; the same for every command that measures."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,4 +27,19 @@ UserGroups = Annotated[
 ]
 GroupSeparator = Annotated[
     str | None, typer.Option(help="Character between several groups in one cell, such as '|' in Action|Comedy.")
+]
+OWN = "own"  # the vectors of the run itself
+ItemVectors = Annotated[
+    Path | None,
+    typer.Option(
+        help="Item vectors (item_id, vector; Parquet or safetensors, as caged export vectors writes them); measures "
+        "how different the items within a list are.",
+    ),
+]
+ItemVectorsOrOwn = Annotated[
+    str | None,
+    typer.Option(
+        metavar=f"FILE|{OWN}",
+        help=f"Item vectors: a file, or {OWN} (those of the run); measures how different the items within a list are.",
+    ),
 ]

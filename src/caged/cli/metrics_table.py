@@ -11,6 +11,7 @@ from caged.page.numbers import number
 
 ACCURACY = ("recall", "ndcg", "ndcg_hits100", "precision", "hit", "mrr", "map")
 LISTS = ("arp", "popularity_lift", "delta_gap", "tail_share", "novelty", "coverage", "gini")
+DIVERSITY = "intra_list_diversity"  # there where somebody gave vectors
 ITEM_GROUPS = ("", "/niche", "/popular")
 OF_ITEM_GROUPS = ("recall", "ndcg", "pooled_recall", "exposure_rate", "coverage")
 OF_USER_GROUPS = ("recall", "ndcg", "popularity_lift", "delta_gap", "tail_share", "upd")
@@ -26,6 +27,7 @@ def print_metrics(metrics: Mapping[str, float], ks: Sequence[int], title: str) -
     ]
     print_table(["accuracy", "all items", "niche", "popular"], accuracy, title=title)
     lists = [[f"{name}@{k}", number(metrics.get(f"{name}@{k}"))] for k in ks for name in LISTS]
+    lists += [[key, number(metrics[key])] for k in ks if (key := f"{DIVERSITY}@{k}") in metrics]
     print_table(["popularity of the lists", "value"], lists)
 
 

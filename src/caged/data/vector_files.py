@@ -7,7 +7,7 @@ the tensor `vectors` (n, K), and beside it `ids` (integers) or `ids.utf8` and `i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from caged.data.ids import Array, IdMap, is_text
+from caged.data.readers.files import arrow_table
 from caged.errors import ConfigError, DataError
 from caged.files import replacing
 
@@ -31,9 +32,7 @@ class NamedVectors(NamedTuple):
 
     def of(self, wanted: IdMap, where: str) -> Array:
         """The vectors in the rows of `wanted`; one that is missing is an error, further ones are left out."""
-        found = IdMap.of(self.ids)
-        if len(found) < len(self.ids):
-            raise DataError(f"{where} names an id twice; keep one vector for each")
+        found, vectors = self.by_id(where)
         rows = found.rows(wanted.values)
         if bool((rows < 0).any()):
             example = wanted.values.filter(pa.array(rows < 0))[0].as_py()
@@ -41,9 +40,16 @@ class NamedVectors(NamedTuple):
                 f"{where} has no vector for {int((rows < 0).sum()):,} of the {len(wanted):,} ids of the log, e.g. "
                 f"{example!r}; write one for each, or leave them out of the log"
             )
-        place = np.empty(len(found), dtype=np.int64)
-        place[found.rows(self.ids)] = np.arange(len(self.ids))
-        return np.asarray(self.vectors[place[rows]])
+        return np.asarray(vectors[rows])
+
+    def by_id(self, where: str) -> tuple[IdMap, Array]:
+        """The vectors in the order of their ids."""
+        found, rows = IdMap.numbered(self.ids)
+        if len(found) < len(self.ids):
+            raise DataError(f"{where} names an id twice; keep one vector for each")
+        ordered = np.empty_like(self.vectors)
+        ordered[rows] = self.vectors
+        return found, ordered
 
 
 def check_suffix(path: Path) -> None:
@@ -73,38 +79,58 @@ def read_vectors(path: Path, name: str) -> NamedVectors:
     """`name` is the column of identifiers; where there is none of that name, the first column is taken."""
     check_suffix(path)
     try:
-        found = _from_safetensors(path) if path.suffix == ".safetensors" else _from_parquet(path, name)
+        found = (
+            _from_safetensors(path)
+            if path.suffix == ".safetensors"
+            else _from_table(pq.read_table(path), name, str(path))
+        )
     except FileNotFoundError:
         raise DataError(f"there is no file {path}; give a file of vectors") from None
     except (OSError, pa.ArrowException, SafetensorError) as error:
         raise DataError(f"{path} cannot be read ({error}); write it again") from error
+    return _checked(found, str(path))
+
+
+def vectors_of_frame(frame: Any, name: str, where: str) -> NamedVectors:
+    """The same of a frame with the columns of a Parquet file."""
+    return _checked(_from_table(arrow_table(frame), name, where), where)
+
+
+def _checked(found: NamedVectors, where: str) -> NamedVectors:
     if len(found.ids) != len(found.vectors) or found.vectors.ndim != 2 or found.vectors.size == 0:
         raise DataError(
-            f"{path} holds {len(found.ids):,} ids and vectors of shape {found.vectors.shape}; it needs a row of "
+            f"{where} holds {len(found.ids):,} ids and vectors of shape {found.vectors.shape}; it needs a row of "
             f"numbers for each id"
         )
     if not bool(np.isfinite(found.vectors).all()):
-        raise DataError(f"{path} holds a number that is infinite or none; write finite vectors")
+        raise DataError(f"{where} holds a number that is infinite or none; write finite vectors")
     return found
 
 
-def _from_parquet(path: Path, name: str) -> NamedVectors:
-    table = pq.read_table(path)
+def _from_table(table: pa.Table, name: str, where: str) -> NamedVectors:
+    if not table.column_names:
+        raise DataError(f"{where} has no columns; it needs '{name}' and '{VECTOR}'")
     id_column = name if name in table.column_names else table.column_names[0]
-    ids = _ids(table[id_column].combine_chunks(), path, id_column)
+    ids = _ids(table[id_column].combine_chunks(), where, id_column)
     others = [column for column in table.column_names if column != id_column]
     if VECTOR in others:
-        return NamedVectors(ids, _stacked(table[VECTOR].combine_chunks(), path))
+        return NamedVectors(ids, _stacked(table[VECTOR].combine_chunks(), where))
     numeric = [column for column in others if pa.types.is_floating(table[column].type)]
     if not numeric:
-        raise DataError(f"{path} has neither a column '{VECTOR}' nor columns of numbers; it has {', '.join(others)}")
+        raise DataError(f"{where} has neither a column '{VECTOR}' nor columns of numbers; it has {', '.join(others)}")
     return NamedVectors(ids, np.column_stack([table[column].to_numpy() for column in numeric]).astype(np.float32))
 
 
-def _stacked(column: pa.Array, path: Path) -> Array:
+def _stacked(column: pa.Array, where: str) -> Array:
+    kind = column.type
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not lists or not (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)):
+        raise DataError(f"column '{VECTOR}' of {where} holds {kind}; a vector is a list of numbers")
+    if len(column) == 0:
+        return np.zeros((0, 0), dtype=np.float32)
     lengths = set(pa.compute.list_value_length(column).to_pylist())
     if len(lengths) != 1 or None in lengths:
-        raise DataError(f"the vectors of {path} differ in length; every one needs as many numbers as the others")
+        raise DataError(f"the vectors of {where} differ in length; every one needs as many numbers as the others")
     flat = pa.compute.list_flatten(column).to_numpy(zero_copy_only=False)
     return np.asarray(flat, dtype=np.float32).reshape(len(column), lengths.pop())
 
@@ -137,11 +163,11 @@ def _packed(ids: pa.Array) -> dict[str, Array]:
     }
 
 
-def _ids(column: pa.Array, path: Path, name: str) -> pa.Array:
+def _ids(column: pa.Array, where: str, name: str) -> pa.Array:
     if column.null_count:
-        raise DataError(f"column '{name}' of {path} has empty cells; every vector needs an id")
+        raise DataError(f"column '{name}' of {where} has empty cells; every vector needs an id")
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())
     if is_text(column.type):
         return column.cast(pa.large_string())
-    raise DataError(f"column '{name}' of {path} holds {column.type}; ids are integers or text")
+    raise DataError(f"column '{name}' of {where} holds {column.type}; ids are integers or text")

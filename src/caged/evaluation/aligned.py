@@ -13,6 +13,7 @@ from caged.data.families import Family
 from caged.data.ids import Array
 from caged.data.popularity import BUCKETS, ITEM_GROUPS, ItemGroups
 from caged.data.seen import find
+from caged.errors import ConfigError
 from caged.evaluation import bias, categories, exposure
 from caged.evaluation.lists import PADDING
 from caged.evaluation.reference import Reference
@@ -249,8 +250,17 @@ class Aligned:
             self._counted[cell] = group_counts(family, owners, items, len(self.users))
         return np.asarray(self._counted[cell][:, place])
 
-    def diversity(self, k: int, family: str) -> Array:
-        return categories.intra_list_diversity(self.items, self.reference.groups.item_families[family], k)
+    def diversity(self, k: int, family: str | None) -> Array:
+        """By the groups of a family, or by the vectors of the items."""
+        groups = self.reference.groups
+        if family is not None:
+            return categories.intra_list_diversity(self.items, groups.item_families[family], k)
+        if groups.vectors is None:
+            raise ConfigError(
+                f"intra_list_diversity@{k} rests on vectors of the items, and there are none; give them with "
+                f"--item-vectors, or name a family, such as intra_list_diversity@{k}/genre"
+            )
+        return groups.vectors.diversity(self.items, k)
 
     def miscalibration(self, k: int, family: str) -> Array:
         """How far the categories of the list are from those of the training items."""

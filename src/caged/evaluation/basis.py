@@ -29,7 +29,7 @@ class Unlike(NamedTuple):
 
 @dataclass(frozen=True)
 class Basis:
-    """Catalogue and groups as checksums of identifiers, and what became of users without a list."""
+    """Catalogue, groups and vectors as checksums, and what became of users without a list."""
 
     catalogue: str
     items: int  # in the catalogue
@@ -39,6 +39,7 @@ class Basis:
     popular_share: str = str(POPULAR_SHARE)  # a fraction
     families: Mapping[str, str] = field(default_factory=dict)  # who is in which chosen group, by family
     shown: str | None = None  # what was shown at random, liked and not; None without it
+    vectors: str | None = None  # of the items, where somebody gave them
 
     @classmethod
     def of(
@@ -61,6 +62,7 @@ class Basis:
             popular_share=str(reference.groups.popular_share),
             families=dict(reference.groups.checksums),
             shown=None if reference.shown is None else reference.shown.fingerprint,
+            vectors=None if reference.groups.vectors is None else reference.groups.vectors.checksum,
         )
 
     @classmethod
@@ -113,6 +115,14 @@ class Basis:
                     "what was shown at random differs, or the half of the users that is judged by it",
                     "use the same test_negative part and the same half (eval.shown_half, --shown-half) for both",
                     lambda key: key.metric.of_shown,
+                )
+            )
+        if None not in (self.vectors, other.vectors) and self.vectors != other.vectors:
+            found.append(
+                Unlike(
+                    "the vectors of the items differ",
+                    "use the same --item-vectors for both",
+                    lambda key: key.metric.of_vectors and key.group is None,
                 )
             )
         return found

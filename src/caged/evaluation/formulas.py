@@ -188,9 +188,9 @@ def mean_of(of_lists: Callable[[Aligned, int], Array]) -> Mean:
     return Mean(own_value, *RATIO, of_user=lambda lists, k, _: of_lists(lists, k))
 
 
-def family_mean(of_lists: Callable[[Aligned, int, str], Array]) -> Mean:
-    """The mean of what users have for a family of item groups."""
-    return Mean(own_value, *RATIO, of_user=lambda lists, k, family: of_lists(lists, k, str(family)))
+def list_mean(of_lists: Callable[[Aligned, int, str | None], Array]) -> Mean:
+    """The mean of what users have for a family of item groups, or without one."""
+    return Mean(own_value, *RATIO, of_user=of_lists)
 
 
 def accuracy(of_hits: Callable[[Array, Array, int], Array]) -> Mean:

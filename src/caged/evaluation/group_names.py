@@ -54,10 +54,11 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True)
 class GroupNames:
-    """Which groups there are, as keys name them: by family, in order."""
+    """Which groups there are, as keys name them: by family, in order; and whether the items have vectors."""
 
     items: Mapping[str, Sequence[str]] = field(default_factory=dict)
     users: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vectors: bool = False
 
     @property
     def of_items(self) -> list[str]:

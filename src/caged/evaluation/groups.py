@@ -29,11 +29,15 @@ from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.readers.group_tables import GroupTable, Kind, read_groups
 from caged.errors import ConfigError, DataError
 from caged.evaluation.group_names import NONE_CHOSEN, GroupName, GroupNames
+from caged.evaluation.item_vectors import ItemVectors, UnitVectors, read_item_vectors
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of the items and users of one catalogue. Families are by name, as metric keys write it."""
+    """The groups of the items and users of one catalogue, and the items' vectors where somebody gave them.
+
+    Families are by name, as metric keys write it.
+    """
 
     train: Interactions
     popular_share: Fraction = POPULAR_SHARE
@@ -41,6 +45,7 @@ class Groups:
     user_families: Mapping[str, Family] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)  # of what the tables say, by family
     notes: tuple[str, ...] = ()
+    vectors: UnitVectors | None = None
 
     @cached_property
     def items(self) -> ItemGroups:
@@ -56,9 +61,13 @@ class Groups:
 
     @cached_property
     def names(self) -> GroupNames:
-        if not self.item_families and not self.user_families:
+        if not self.item_families and not self.user_families and self.vectors is None:
             return NONE_CHOSEN
-        return GroupNames(_named(self.item_families, of_users=False), _named(self.user_families, of_users=True))
+        return GroupNames(
+            _named(self.item_families, of_users=False),
+            _named(self.user_families, of_users=True),
+            vectors=self.vectors is not None,
+        )
 
     def item_family(self, group: str) -> tuple[Family, int]:
         """The family of a chosen group of items, and which of its groups it is."""
@@ -99,14 +108,16 @@ def _found(group: str, families: Mapping[str, Family]) -> tuple[Family, int]:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """A share of popular items and tables of groups, before it is known which catalogue they meet."""
+    """A share of popular items, tables of groups and vectors, before it is known which catalogue they meet."""
 
     popular_share: Fraction = POPULAR_SHARE
     tables: tuple[GroupTable, ...] = ()
+    vectors: ItemVectors | None = None
 
     @cached_property
     def names(self) -> GroupNames:
-        return GroupNames(*(_named(self._families(kind), of_users=kind == "user") for kind in ("item", "user")))
+        of_items, of_users = (_named(self._families(kind), of_users=kind == "user") for kind in ("item", "user"))
+        return GroupNames(of_items, of_users, vectors=self.vectors is not None)
 
     def of(self, train: Interactions) -> Groups:
         """In the rows of a catalogue; identifiers that it does not know are left out and told."""
@@ -114,14 +125,19 @@ class Grouping:
         moved: dict[Kind, dict[str, Family]] = {"item": {}, "user": {}}
         for table in self.tables:
             known = train.item_ids if table.kind == "item" else train.user_ids
-            rows = _rows_in(table, known)
-            notes += [*table.notes, *_about_ids(table, rows)]
+            rows = _rows_in(table, table.kind, known)
+            notes += [*table.notes, *_about_ids(table, table.kind, rows)]
             for family in table.families:
                 there = family.at(rows)
                 notes += _about_ungrouped(there, table.kind)
                 moved[table.kind][_name(family, table.kind)] = there
         checksums = {_name(family, table.kind): _checksum(family, table.ids) for table, family in self._each()}
-        return Groups(train, self.popular_share, moved["item"], moved["user"], checksums, tuple(notes))
+        vectors = None
+        if self.vectors is not None:
+            rows = _rows_in(self.vectors, "item", train.item_ids)
+            vectors = self.vectors.at(rows)
+            notes += [*_about_ids(self.vectors, "item", rows), *vectors.notes]
+        return Groups(train, self.popular_share, moved["item"], moved["user"], checksums, tuple(notes), vectors)
 
     def _families(self, kind: Kind) -> dict[str, Family]:
         return {_name(family, kind): family for table, family in self._each() if table.kind == kind}
@@ -139,9 +155,10 @@ def grouping(
     user_groups: Any = None,
     *,
     separator: Any = None,
+    item_vectors: Any = None,
     columns: Columns = DEFAULT_COLUMNS,
 ) -> Grouping:
-    """What the options of a command, or of `caged.audit`, ask for: files and frames, one or several of each."""
+    """What the options of a command, or of `caged.audit`, ask for: files and frames, one or several of the groups."""
     tables = [
         read_groups(source, kind, columns, separator)
         for kind, given in _given(item_groups, user_groups)
@@ -151,7 +168,8 @@ def grouping(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"two tables of {twice[0]} groups have a column '{twice[1]}'; leave one out or rename it")
-    return Grouping(POPULAR_SHARE if share is None else popular_share(share), tuple(tables))
+    vectors = None if item_vectors is None else read_item_vectors(item_vectors, columns)
+    return Grouping(POPULAR_SHARE if share is None else popular_share(share), tuple(tables), vectors)
 
 
 def _given(item_groups: Any, user_groups: Any) -> list[tuple[Kind, Sequence[Any]]]:
@@ -168,26 +186,24 @@ def _name(family: Family, kind: Kind) -> str:
     return str(GroupName(family.name, None, kind == "user"))
 
 
-def _rows_in(table: GroupTable, known: IdMap) -> Array:
+def _rows_in(table: GroupTable | ItemVectors, kind: Kind, known: IdMap) -> Array:
     """Per row of the catalogue the row of the table, -1 where it says nothing about it."""
-    check_kind(table.where, f"{table.kind}_id", table.ids, known)
+    check_kind(table.where, f"{kind}_id", table.ids, known)
     rows = table.ids.rows(known.values)
     if not (rows >= 0).any():
         one, other = (ids.values[0].as_py() for ids in (table.ids, known))
         raise DataError(
-            f"{table.where} has no {table.kind} in common with the logs (such as {one!r} here, {other!r} there), so "
-            f"all groups would be empty; write the {table.kind} ids of both alike"
+            f"{table.where} has no {kind} in common with the logs (such as {one!r} here, {other!r} there), so it says "
+            f"nothing about them; write the {kind} ids of both alike"
         )
     return rows
 
 
-def _about_ids(table: GroupTable, rows: Array) -> list[str]:
+def _about_ids(table: GroupTable | ItemVectors, kind: Kind, rows: Array) -> list[str]:
     unknown = len(table.ids) - int(np.count_nonzero(rows >= 0))
     if not unknown:
         return []
-    return [
-        f"{table.where}: {unknown:,} of its {len(table.ids):,} {table.kind}s occur in no log and no list: left out."
-    ]
+    return [f"{table.where}: {unknown:,} of its {len(table.ids):,} {kind}s occur in no log and no list: left out."]
 
 
 def _about_ungrouped(family: Family, kind: Kind) -> list[str]:

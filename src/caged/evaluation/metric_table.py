@@ -24,8 +24,8 @@ from caged.evaluation.formulas import (
     OfItems,
     OfSums,
     accuracy,
-    family_mean,
     found_and_wanted,
+    list_mean,
     mean_of,
     own_value,
     places_by_bucket,
@@ -63,10 +63,21 @@ class Metric:
     of_family: bool = False  # of all groups of a family of items that somebody chose
     of_shown: bool = False  # rests on what was shown at random and not liked, beside what was
     has_k: bool = True  # whether it has a cut-off
+    of_vectors: bool = False  # for everything only where somebody gave the items' vectors
 
     @property
     def counts_catalogue(self) -> bool:
         return self.of_catalogue or isinstance(self.formula, OfItems)
+
+    @property
+    def fixed_groups(self) -> tuple[str | None, ...]:
+        """Of which a key may speak whatever families there are."""
+        return (None, *self.groups) if self.of_vectors else self.groups
+
+    def reported_groups(self, names: GroupNames) -> list[str | None]:
+        """All that it is reported for where somebody chose these."""
+        fixed = self.fixed_groups if names.vectors else self.groups
+        return [*fixed, *self.chosen_groups(names)]
 
     def chosen_groups(self, names: GroupNames) -> list[str]:
         """Those of the chosen groups, or families, that it is reported for."""
@@ -395,17 +406,18 @@ _ROWS = (
         direction="up",
         unit="index",
         groups=(),
-        formula=family_mean(lambda lists, k, family: lists.diversity(k, family)),
-        meaning="How different the first {k} items of a list are in their groups of the family, on average over all "
-        "pairs (1 - cosine): 0 all in the same groups, 1 no two share one; the average user.",
+        formula=list_mean(lambda lists, k, family: lists.diversity(k, family)),
+        meaning="How different the first {k} items of a list are, on average over all pairs (1 - cosine): in their "
+        "vectors or, of a family, in their groups. 0 is all alike, 1 nothing in common; the average user.",
         of_family=True,
+        of_vectors=True,
     ),
     Metric(
         name="miscalibration",
         direction="down",
         unit="index",
         groups=(),
-        formula=family_mean(lambda lists, k, family: lists.miscalibration(k, family)),
+        formula=list_mean(lambda lists, k, family: lists.miscalibration(k, str(family))),
         meaning="Distance between a user's history and the first {k} items in the shares of the groups of the family "
         "(Jensen-Shannon divergence): 0 is the same mix, 1 nothing in common; the average user.",
         of_family=True,

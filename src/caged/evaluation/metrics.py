@@ -87,10 +87,11 @@ class MetricKey(str):
         if found is None:
             raise ConfigError(f"metric '{text}' cannot be read: {name} has no cut-off, write {name}")
         key = cls(name, int(found[1] or 0), found[2])
-        if key.group not in metric.groups:
+        if key.group not in metric.fixed_groups:
             chosen = None if key.group is None else GroupName.parse(key.group)
             if chosen is None or not metric.exists_for(chosen):
-                forms = ", ".join([*(cls(name, key.k, group) for group in metric.groups), *metric.chosen_forms(key.k)])
+                fixed = (cls(name, key.k, group) for group in metric.fixed_groups)
+                forms = ", ".join([*fixed, *metric.chosen_forms(key.k)])
                 raise ConfigError(f"metric '{text}' does not exist; {name} has the forms {forms}")
             key = key.of(str(chosen))
         if not metric.exists_at(key.k):
@@ -139,7 +140,7 @@ def metric_keys(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[Met
         for k in ks
         for metric in METRICS.values()
         if metric.exists_at(k) and not metric.of_shown
-        for group in (*metric.groups, *metric.chosen_groups(chosen))
+        for group in metric.reported_groups(chosen)
     ]
 
 
@@ -155,7 +156,7 @@ def keys_of_shown(ks: Iterable[int], chosen: GroupNames = NONE_CHOSEN) -> list[M
         for metric in METRICS.values()
         if metric.of_shown
         for k in (cuts if metric.has_k else (0,))
-        for group in (*metric.groups, *metric.chosen_groups(chosen))
+        for group in metric.reported_groups(chosen)
     ]
 
 

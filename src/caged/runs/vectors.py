@@ -13,7 +13,10 @@ from caged.data.ids import Array, IdMap
 from caged.data.vector_files import NamedVectors, vector_table
 from caged.data.vector_files import write_vectors as write_file
 from caged.errors import ConfigError
+from caged.evaluation.item_vectors import ItemVectors
 from caged.files import new_folder, write_json
+from caged.graph import Tables
+from caged.models import Scorer
 from caged.runs.artefact import Artefact
 
 USERS, ITEMS, MANIFEST = "users.parquet", "items.parquet", "vectors.json"
@@ -47,14 +50,23 @@ class Vectors:
 
 def vectors_of(name: str, fitted: Artefact) -> Vectors:
     """Those that `recommend` ranks by; an error where the score is no dot product."""
-    tables = fitted.scorer().vectors
-    if tables is None:
+    users, items = (_on_host(table) for table in _tables(name, fitted.scorer()))
+    return Vectors(_ids(fitted.train.user_ids), users, _ids(fitted.train.item_ids), items)
+
+
+def item_vectors_of(name: str, fitted: Artefact) -> ItemVectors:
+    """Those of the model as it was trained: an adjustment changes whom an item is listed for, not what it is."""
+    items = _on_host(_tables(name, fitted.method.scorer()).items)
+    return ItemVectors("the run", fitted.train.item_ids, items)
+
+
+def _tables(name: str, scorer: Scorer) -> Tables:
+    if scorer.vectors is None:
         raise ConfigError(
             f"{name} has no vectors: its scores are no dot products of a user's and an item's; use a method with "
             f"embeddings, such as lightgcn"
         )
-    users, items = (_on_host(table) for table in tables)
-    return Vectors(_ids(fitted.train.user_ids), users, _ids(fitted.train.item_ids), items)
+    return scorer.vectors
 
 
 def write_vectors(vectors: Vectors, folder: Path, origin: dict[str, Any]) -> None:

@@ -198,16 +198,27 @@ def check_gates(
             raise ConfigError(
                 f"gate '{gate.text}' cannot be judged: {base.folder} has no {gate.key}; measure it there too"
                 f"{f', {flag} {k}' if metric.has_k else ', with --test-negative'}"
-                f"{'' if gate.key.chosen is None else ' and with the same groups'}"
+                f"{_measured_with(gate.key)}"
             )
         if gate.surely:
             base.check_sure(gate)
 
 
+def _measured_with(key: MetricKey) -> str:
+    if key.chosen is not None:
+        return " and with the same groups"
+    return " and with the same --item-vectors" if key.metric.of_vectors else ""
+
+
 def _check_group(gate: Gate, chosen: GroupNames) -> None:
     key = gate.key
-    if key.chosen is None or key.group in key.metric.chosen_groups(chosen):
+    if key.group in key.metric.reported_groups(chosen):
         return
+    if key.chosen is None:
+        raise ConfigError(
+            f"gate '{gate.text}' cannot be judged: {key} rests on vectors of the items; give them as --item-vectors "
+            f"FILE, or change the gate"
+        )
     kind = "user" if key.chosen.of_users else "item"
     known = key.metric.chosen_groups(chosen)
     told = f"the groups are {', '.join(known)}{suggestion(str(key.group), known)}" if known else "there are no groups"

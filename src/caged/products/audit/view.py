@@ -52,6 +52,7 @@ _SHOWN = (
     "coverage",
     "coverage/niche",
     "gini",
+    "intra_list_diversity",
 )
 
 
@@ -135,6 +136,7 @@ def audit(
     item_groups: Any = None,
     user_groups: Any = None,
     group_separator: str | None = None,
+    item_vectors: Any = None,
 ) -> Audit:
     """See the popularity bias of any recommender.
 
@@ -155,11 +157,19 @@ def audit(
     `item_groups` and `user_groups` are tables with an id and columns such as genre or age band: a file, `FILE:COLUMN`,
     a frame, or a list of these. Every metric of item or user groups is then also reported for theirs, as
     `recall@20/genre=Drama` and `recall@20/user:age=18-24`, with `rsp@20/genre` and `reo@20/genre` for parity. List
-    columns put an item into several groups; text does where `group_separator` stands in it.
+    columns put an item into several groups; text does where `group_separator` stands in it. With `item_vectors` (a
+    Parquet or safetensors file, or a frame with item_id and vector), `intra_list_diversity@20` is measured by them.
     """
     ks = _cut_offs("k", k)
     columns = Columns().reading_ids(ids)
-    chosen = grouping(popular_share, item_groups, user_groups, separator=group_separator, columns=columns)
+    chosen = grouping(
+        popular_share,
+        item_groups,
+        user_groups,
+        separator=group_separator,
+        item_vectors=item_vectors,
+        columns=columns,
+    )
     result = audit_lists(
         recs,
         train=train,
