@@ -47,6 +47,7 @@ CASES = {
     "export-artefact": Case(
         ("export", "artefact", "runs/lightgcn", "-o", "artefact", "--no-price", "--device", "cpu"), ("artefact",)
     ),
+    "serve": Case(("serve", "runs/lightgcn")),  # refused: one that answers would not end
     "explain": Case(("explain", "runs/lightgcn", "--user", "u01", "-n", "5", "--device", "cpu")),
     "audit": Case(
         (

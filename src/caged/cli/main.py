@@ -34,6 +34,10 @@ COMMANDS = {
     "export": Command(
         "caged.cli.export:app", "Export what a model learned: an artefact to serve, or the vectors of users and items."
     ),
+    "serve": Command(
+        "caged.cli.serve:serve",
+        "Answer over HTTP: lists for known and new people, similar items, reasons, with a knob against bestsellers.",
+    ),
     "explain": Command(
         "caged.cli.explain:explain_command",
         "Show which items in a user's history the model relies on, and how popular they are.",

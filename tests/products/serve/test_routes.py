@@ -24,10 +24,11 @@ def app(finished_run: Path, log_csv: Path, tmp_path_factory: pytest.TempPathFact
     """A graph model, item-item weights, and neighbours."""
     folder = tmp_path_factory.mktemp("http")
     exported(finished_run, folder / "graph")
-    for method in ("ease", "itemknn", "mostpop"):
-        train(log_csv, folder / f"run-{method}", method=method)
+    for method in ("ease", "itemknn", "mostpop", "softmax"):
+        small = ("--set", "train.epochs=2", "--set", "method.embedding_size=4") if method == "softmax" else ()
+        train(log_csv, folder / f"run-{method}", *small, method=method)
         exported(folder / f"run-{method}", folder / method, with_price=False)
-    return app_of(*(folder / name for name in ("graph", "ease", "itemknn", "mostpop")))
+    return app_of(*(folder / name for name in ("graph", "ease", "itemknn", "mostpop", "softmax")))
 
 
 def engine_of(app: FastAPI, name: str = "graph") -> Any:
@@ -104,10 +105,12 @@ def test_similar_items_are_those_of_the_model(app: FastAPI, finished_run: Path) 
     refused(get(app, "/similar/i03", k=10**5), 422, "allowed are 1..1000")
 
 
-def test_contributions_are_those_of_explain_and_add_up(app: FastAPI, finished_run: Path) -> None:
-    fitted = load_artefact(finished_run, resolve_device("cpu"))
+@pytest.mark.parametrize("model", ["graph", "softmax"])
+def test_contributions_are_those_of_explain_and_add_up(app: FastAPI, finished_run: Path, model: str) -> None:
+    run = finished_run if model == "graph" else engine_of(app, model).model.folder.with_name("run-softmax")
+    fitted = load_artefact(run, resolve_device("cpu"))
     wanted = explain_run.explain(fitted, "u05", "i07")
-    found = get(app, "/explain", user_id="u05", item="i07", k=100).json()
+    found = get(app, "/explain", user_id="u05", item="i07", k=100, model=model).json()
     Explained.model_validate(found)
     assert [one["item_id"] for one in found["reasons"]] == [one.item_id for one in wanted.items]
     contributions = [one["contribution"] for one in found["reasons"]]
@@ -117,7 +120,7 @@ def test_contributions_are_those_of_explain_and_add_up(app: FastAPI, finished_ru
     assert "the rest is what training learned" in found["note"]
 
 
-@pytest.mark.parametrize("model", ["graph", "ease", "itemknn"])
+@pytest.mark.parametrize("model", ["graph", "ease", "itemknn", "softmax"])
 def test_a_score_from_a_history_is_the_sum_of_its_contributions(app: FastAPI, model: str) -> None:
     found = get(app, "/explain", history=["i01", "i02", "i09"], item="i03", model=model).json()
     assert found["available"]
@@ -151,7 +154,7 @@ def test_about_has_the_price_of_the_knob(app: FastAPI) -> None:
     found = get(app, "/about").json()
     About.model_validate(found)
     assert found["default"] == "graph"
-    assert [one["model"] for one in found["models"]] == ["graph", "ease", "itemknn", "mostpop"]
+    assert [one["model"] for one in found["models"]] == ["graph", "ease", "itemknn", "mostpop", "softmax"]
     graph = found["models"][0]
     assert [point["strength"] for point in graph["price"]["curve"]["valid"]][:2] == [0.0, 0.01]
     assert graph["audit"]["metrics"]["recall@20"] > 0

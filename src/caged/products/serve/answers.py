@@ -38,16 +38,19 @@ def items_json(
 ) -> list[dict[str, Any]]:
     """One object for each row; a title only where there is one."""
     model = engine.model
-    columns: dict[str, Sequence[Any]] = {"item_id": model.items.at(rows)}
+    items: list[dict[str, Any]] = [{"item_id": name} for name in model.items.at(rows)]
+    columns: dict[str, Sequence[Any]] = {}
     if scores is not None:
-        columns["score"] = np.asarray(scores, dtype=np.float64).tolist()
+        columns["score"] = scores.tolist()
     if titles and model.titles is not None:
         columns["title"] = model.titles_at(rows)
     if popularity:
         columns["popularity"] = model.degrees[rows].tolist()
         columns["popularity_rank"] = model.popularity_ranks[rows].tolist()
-    names = tuple(columns)
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    for name, values in columns.items():
+        for item, value in zip(items, values, strict=True):
+            item[name] = value
+    return items
 
 
 def answer_json(engine: Engine, ask: Ask, answer: Answer, *, titles: bool, popularity: bool) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from caged.products.serve.served import Served
 from caged.products.serve.settings import Settings
 
 logger = logging.getLogger("caged")
+NO_JSON = "the body is no JSON in UTF-8; see /openapi.json for what can be asked"
 UNION_MEMBERS = {"str", "int", "float", "bool", "constrained-float", "constrained-str", "constrained-int"}
 
 
@@ -64,7 +65,8 @@ def _caged_error(_request: Request, error: Exception) -> Response:
 
 def _not_valid(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return problem(422, _sentence(error.errors()[0]))
+    first = error.errors()[0]
+    return problem(400 if first["type"] == "json_invalid" else 422, _sentence(first))
 
 
 def _sentence(first: Mapping[str, Any]) -> str:
@@ -76,7 +78,7 @@ def _sentence(first: Mapping[str, Any]) -> str:
     if first["type"] == "missing":
         return f"{where} is missing; send it"
     if first["type"] == "json_invalid":
-        return f"the body is no JSON ({said})"
+        return NO_JSON
     if first["type"] == "extra_forbidden":
         return f"{where} is unknown; see /openapi.json for what can be asked"
     return f"{where} is {described(first.get('input'))}; {said}"
@@ -85,6 +87,7 @@ def _sentence(first: Mapping[str, Any]) -> str:
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     sentences = {
+        400: NO_JSON,
         404: "there is nothing at this address; see /openapi.json",
         405: f"{request.method} is not for this address; see /openapi.json",
     }

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,8 @@ from caged.products.serve.requests import Ask, Limits
 from caged.products.serve.search import largest
 
 NEVER = np.float32(-np.inf)
-SCORES_AT_ONCE = 2**24  # of a batch; 64 MiB
+SCORES_AT_ONCE = 2**20  # of a batch; 4 MiB stay in the cache
 _NO_VECTOR = np.empty(0, dtype=np.float32)
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +40,13 @@ class Asker:
 
 
 @dataclass(frozen=True, eq=False)
-class _Known:
-    """A request of a batch that can be answered."""
+class _Prepared:
+    """A request that can be answered."""
 
     ask: Ask
     asker: Asker
     vector: Array  # empty where scores come from the history itself
+    allowed: Array | None  # (N,), by the filters
 
 
 class Engine:
@@ -66,42 +64,47 @@ class Engine:
             self.recommend(Ask(user_id=self.model.users[0], k=1))
 
     def recommend(self, ask: Ask) -> Answer:
-        ask.check(self.limits)
-        asker = self.asker(ask)
-        return self._ranked(ask, asker, self.scores(asker))
+        (answer,) = self.recommend_batch([ask])
+        if isinstance(answer, CagedError):
+            raise answer
+        return answer
 
     def recommend_batch(self, asks: Sequence[Ask]) -> list[Answer | CagedError]:
-        """The same for many, the scores in one product; who cannot be answered gets the reason, the others a list."""
+        """For many, in one product; who cannot be answered gets the reason, the others their lists."""
         if len(asks) > self.limits.batch:
             raise ConfigError(f"the batch holds {len(asks):,} requests; at most {self.limits.batch:,} are allowed")
-        answers: list[Answer | CagedError] = []
-        for start in range(0, len(asks), self._at_once):
-            answers += self._answered(asks[start : start + self._at_once])
-        return answers
-
-    @property
-    def _at_once(self) -> int:
-        """People whose scores are held at the same time."""
-        return max(1, SCORES_AT_ONCE // max(len(self.model.items), 1))
-
-    def _answered(self, asks: Sequence[Ask]) -> list[Answer | CagedError]:
-        found = [_or_error(self._known, ask) for ask in asks]
-        known = [one for one in found if isinstance(one, _Known)]
-        rows: Iterator[Array]
-        if known and self.model.manifest.kind == "vectors":
-            rows = iter(np.stack([one.vector for one in known]) @ self.model.item_vectors.T)
-        else:
-            rows = (self.scores(one.asker) for one in known)
+        at_once = max(1, SCORES_AT_ONCE // max(len(self.model.items), 1))
         return [
-            _or_error(partial(self._ranked, one.ask, one.asker), next(rows)) if isinstance(one, _Known) else one
-            for one in found
+            answer for start in range(0, len(asks), at_once) for answer in self._answered(asks[start : start + at_once])
         ]
 
-    def _known(self, ask: Ask) -> _Known:
-        ask.check(self.limits)
-        asker = self.asker(ask)
-        vector = self._vector(asker) if self.model.manifest.kind == "vectors" else _NO_VECTOR
-        return _Known(ask, asker, vector)
+    def _answered(self, asks: Sequence[Ask]) -> list[Answer | CagedError]:
+        found = [self._prepared(ask) for ask in asks]
+        ready = [one for one in found if isinstance(one, _Prepared)]
+        if not ready:
+            return [one for one in found if isinstance(one, CagedError)]
+        if self.model.manifest.kind == "vectors":
+            scores = np.stack([one.vector for one in ready]) @ self.model.item_vectors.T
+        else:
+            scores = np.stack([self.model.scores_of_history(one.asker.history) for one in ready])
+        for one, row in zip(ready, scores, strict=True):
+            self._leave(one, row)
+        best = largest(scores, max(one.ask.k for one in ready))
+        answers = iter(
+            Answer(items[: one.ask.k], row[items[: one.ask.k]], one.asker.unknown)
+            for one, row, items in zip(ready, scores, best, strict=True)
+        )
+        return [next(answers) if isinstance(one, _Prepared) else one for one in found]
+
+    def _prepared(self, ask: Ask) -> _Prepared | CagedError:
+        """Whatever can be wrong with a request shows here."""
+        try:
+            ask.check(self.limits)
+            asker = self.asker(ask)
+            vector = self._vector(asker) if self.model.manifest.kind == "vectors" else _NO_VECTOR
+            return _Prepared(ask, asker, vector, self.filters.allowed(ask.filters))
+        except CagedError as error:
+            return error
 
     # ---------------------------------------------------------------- who asks
 
@@ -131,31 +134,27 @@ class Engine:
 
     # ---------------------------------------------------------------- what may be shown
 
-    def _ranked(self, ask: Ask, asker: Asker, scores: Array) -> Answer:
+    def _leave(self, one: _Prepared, scores: Array) -> None:
+        """In place: the knob, and minus infinity for whatever may not be shown."""
+        ask = one.ask
         strength = self.strength(ask)
         if strength > 0:
-            scores = scores - np.float32(strength) * self._spread(asker, scores) * self.model.log_popularity
-        allowed = self.filters.allowed(ask.filters)
-        if allowed is not None:
-            scores = np.where(allowed, scores, NEVER)
+            scores -= np.float32(strength) * self._spread(one.asker, scores) * self.model.log_popularity
+        if one.allowed is not None:
+            scores[~one.allowed] = NEVER
         if ask.candidates is not None:
-            scores = self._only(scores, ask.candidates)
+            rows = self.model.history_rows(ask.candidates)[0]
+            kept = scores[rows]
+            scores[:] = NEVER
+            scores[rows] = kept
         if ask.exclude:
             scores[self.model.history_rows(ask.exclude)[0]] = NEVER
         if ask.exclude_seen:
-            scores[asker.history] = NEVER
-        best = largest(scores, ask.k)
-        return Answer(best, scores[best], asker.unknown)
+            scores[one.asker.history] = NEVER
 
     def strength(self, ask: Ask) -> float:
         """Where the knob stands for this request."""
         return self.model.manifest.less_popular if ask.less_popular is None else ask.less_popular
-
-    def _only(self, scores: Array, candidates: Sequence[str | int]) -> Array:
-        rows = self.model.history_rows(candidates)[0]
-        kept = np.full_like(scores, NEVER)
-        kept[rows] = scores[rows]
-        return kept
 
     def _spread(self, asker: Asker, scores: Array) -> np.float32:
         """Standard deviation of the scores over what the person has not had, as `adjust` has it."""
@@ -179,7 +178,7 @@ class Engine:
             raise ConfigError(f"k is {k}; allowed are 1..{self.limits.k}")
         scores = np.array(self._relation(row), dtype=np.float32)
         scores[row] = NEVER
-        best = largest(scores, k)
+        (best,) = largest(scores[None], k)
         return Answer(best, scores[best], [])
 
     def _relation(self, row: int) -> Array:
@@ -192,13 +191,6 @@ class Engine:
             found[model.arrays["neighbours"][row][values > 0]] = values[values > 0]
             return found
         return np.asarray(model.item_directions @ model.item_directions[row])
-
-
-def _or_error(call: Callable[[T], R], given: T) -> R | CagedError:
-    try:
-        return call(given)
-    except CagedError as error:
-        return error
 
 
 class UnknownUserError(DataError):

@@ -68,10 +68,12 @@ def _contributions(engine: Engine, history: Array, user: int | None, item: int) 
     how = model.manifest.fold_in
     if how is None:
         return None
+    if len(history) == 0:
+        return np.empty(0)
     weights = model.arrays["fold_weights"][history].astype(np.float64) * len(history) ** how.exponent
     rows = model.arrays["fold_table"][history].astype(np.float64)
     parts = weights * (rows @ model.item_vectors[item].astype(np.float64))
-    if how.by_cosine and user is None:
-        length = float(np.linalg.norm(weights @ rows))
-        return np.asarray(parts / length if length > 0 else parts)
-    return np.asarray(parts)
+    if not how.by_cosine:
+        return np.asarray(parts)
+    length = float(np.linalg.norm(weights @ rows)) if user is None else float(model.arrays["user_lengths"][user])
+    return np.asarray(parts / length if length > 0 else parts)

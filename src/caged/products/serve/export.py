@@ -15,7 +15,7 @@ from caged.data.seen import find
 from caged.errors import ConfigError
 from caged.evaluation.adjust.of_scores import adjusted_vectors, score_spread
 from caged.files import new_folder, write_json
-from caged.models import FoldsIn, Method, WeighsItems
+from caged.models import Explainable, FoldsIn, Method, WeighsItems
 from caged.products.adjust import Outcome
 from caged.products.serve.manifest import MANIFEST, FoldInAs, Kind, Manifest, checksum
 from caged.products.serve.model import ITEMS, USERS
@@ -106,6 +106,9 @@ def _parts(fitted: Artefact, dtype: str) -> _Parts:
     if fold_in is None:
         return _Parts("vectors", arrays, None, refused)
     arrays |= {"fold_table": _numpy(fold_in.table), "fold_weights": _numpy(fold_in.weights)}
+    if fold_in.by_cosine and isinstance(method, Explainable):
+        with torch.no_grad():
+            arrays["user_lengths"] = _numpy(method.history_encoder()().users.norm(dim=1))
     return _Parts("vectors", arrays, FoldInAs(fold_in.exponent, fold_in.by_cosine, fold_in.note), "")
 
 

@@ -9,6 +9,7 @@ user_spread.npy       (M,) float32: standard deviation of a user's scores, for t
 seen_offsets.npy, seen_items.npy     what each user has had: items[offsets[u]:offsets[u + 1]]
 seen_trained.npy      bool, beside seen_items: whether the vectors come from it; what validated them they do not
 fold_table.npy, fold_weights.npy     a vector for new people, see `models/fold_in.py`; absent where there is none
+user_lengths.npy      (M,) float32: before they were made 1, where scores are cosines
 item_weights.npy      (N, N) float32: methods that score by item-item weights instead of vectors (ease)
 neighbours.npy, similarities.npy     (N, k): the same for neighbours (itemknn)
 

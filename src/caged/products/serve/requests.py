@@ -22,6 +22,11 @@ class Limits:
     batch: int = 1000
     body_bytes: int = 8 * 2**20
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise ConfigError(f"the limit on {name} is {value}; it must be 1 or more")
+
 
 @dataclass(frozen=True)
 class Ask:

@@ -29,6 +29,7 @@ from caged.products.serve.served import Current, Served
 from caged.products.serve.settings import Settings
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": schemas.Problem, "description": "The body is no JSON."},
     401: {"model": schemas.Problem, "description": "The API key is missing or wrong."},
     404: {"model": schemas.Problem, "description": "Nobody or nothing of that name is known."},
     413: {"model": schemas.Problem, "description": "The body is too long."},

@@ -7,31 +7,50 @@ import numpy as np
 from caged.data.ids import Array
 
 GROUP = 32  # columns whose maximum stands for them
-SMALLEST = float(np.finfo(np.float32).min)  # that is finite
+SMALLEST = np.finfo(np.float32).min  # that is finite
 
 
-def largest(scores: Array, k: int) -> Array:
-    """Rows of the k largest finite scores of one user: score descending, then the smaller row number.
+def largest(scores: Array, k: int) -> list[Array]:
+    """Columns of the k largest finite scores of every row: score descending, then the smaller column.
 
-    The k-th largest score is found among the members of the groups with the k largest maxima; whatever reaches it is
-    sorted. Group g holds the places g, g + G, g + 2G, ..., so that all maxima are one vectorised pass.
-
-    >>> largest(np.array([0.5, 0.9, -np.inf, 0.9, 0.5], dtype=np.float32), 3).tolist()
-    [1, 3, 0]
+    >>> [row.tolist() for row in largest(np.array([[0.5, 0.9, -np.inf, 0.9, 0.5]], dtype=np.float32), 3)]
+    [[1, 3, 0]]
     """
-    k = min(k, len(scores))
-    if k <= 0:
-        return np.empty(0, dtype=np.int64)
-    reached = np.flatnonzero(scores >= max(_kth(scores, k), SMALLEST))
-    order = np.lexsort((reached, -scores[reached]))
-    return np.asarray(reached[order[:k]])
+    rows, count = scores.shape
+    k = min(k, count)
+    if k <= 0 or rows == 0:
+        return [np.empty(0, dtype=np.int64)] * rows
+    places = _reaching(scores, k)
+    owner, columns = np.divmod(places, count)
+    order = np.lexsort((columns, -scores.ravel()[places], owner))
+    columns = columns[order]
+    ends = np.cumsum(np.bincount(owner, minlength=rows)).tolist()
+    return [columns[start : min(end, start + k)] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def _kth(scores: Array, k: int) -> float:
-    groups = len(scores) // GROUP
-    if k * 2 > groups:
-        return float(np.partition(scores, len(scores) - k)[len(scores) - k])
-    table = scores[: GROUP * groups].reshape(GROUP, groups)
-    best = np.argpartition(table.max(axis=0), groups - k)[groups - k :]
-    members = np.concatenate((table[:, best].ravel(), scores[GROUP * groups :]))
-    return float(np.partition(members, len(members) - k)[len(members) - k])
+def _reaching(scores: Array, k: int) -> Array:
+    """Flat places of the k largest finite scores of every row and of few others, in any order.
+
+    Of groups of columns, k have a maximum that reaches the k-th largest maximum, so at least k scores reach it, and
+    whatever does is in such a group. Group g holds the columns g, g + G, g + 2G, ...: all maxima are one quick pass.
+    """
+    rows, count = scores.shape
+    groups = count // GROUP
+    if 2 * k > groups:
+        return np.flatnonzero(scores >= _kth(scores, k))
+    grouped = count - count % GROUP
+    maxima = scores[:, :grouped].reshape(rows, GROUP, groups).max(axis=1)
+    enough = _kth(maxima, k)
+    owner, group = np.nonzero(maxima >= enough)
+    members = (owner * count + group)[:, None] + groups * np.arange(GROUP)
+    reached = members[scores.ravel()[members] >= enough[owner]]
+    if grouped == count:
+        return np.asarray(reached)
+    owner, column = np.nonzero(scores[:, grouped:] >= enough)
+    return np.concatenate((reached, owner * count + grouped + column))
+
+
+def _kth(values: Array, k: int) -> Array:
+    """(rows, 1): the k-th largest of each row, or the smallest finite number where fewer are finite."""
+    place = values.shape[1] - k
+    return np.asarray(np.maximum(np.partition(values, place, axis=1)[:, place : place + 1], SMALLEST))

@@ -112,7 +112,8 @@ class Watcher:
 
     def stop(self) -> None:
         self._end.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def look(self) -> None:
         for one in self._served:
@@ -129,6 +130,6 @@ class Watcher:
 
 def _swap_and_tell(served: Served) -> None:
     try:
-        logger.warning("%s: now answers with version %s", served.name, served.swap().version)
+        logger.info("%s: now answers with version %s", served.name, served.swap().version)
     except CagedError as error:
         logger.warning("%s: the new artefact was refused, the model of before stays: %s", served.name, error)

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import os
+import socket
+from collections.abc import Callable, Mapping
 
 import uvicorn
 from fastapi import FastAPI
 
+from caged.errors import RunError
 from caged.products.serve.served import Served, Watcher
 from caged.products.serve.settings import Settings, check_reachable
 
 CONNECTIONS = 4096  # open at the same time; beyond, uvicorn itself says 503
+BACKLOG = 2048  # that the system accepts before the server does
 STOPPING_S = 30  # for requests that are being answered when the server is told to stop
 
 
 class _Server(uvicorn.Server):
     """Tells when it listens."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
-    async def startup(self, sockets: list[Any] | None = None) -> None:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            self._ready()
 
 
 def listen(
     app: FastAPI,
-    served: dict[str, Served],
+    served: Mapping[str, Served],
     settings: Settings,
     *,
     host: str,
@@ -41,10 +43,11 @@ def listen(
 ) -> None:
     """Until a signal ends it; requests that are being answered then are answered. `ready` is told the address."""
     check_reachable(host, settings)
+    opened = _socket(host, port)
+    name, number = opened.getsockname()[:2]
+    address = f"http://{f'[{name}]' if ':' in name else name}:{number}"
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         loop="uvloop",
         http="httptools",
         log_level="warning",
@@ -53,11 +56,21 @@ def listen(
         limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=STOPPING_S,
     )
-    watcher = Watcher(list(served.values())) if watch else None
-    if watcher is not None:
+    watcher = Watcher(list(served.values()))
+    if watch:
         watcher.start()
     try:
-        _Server(config, ready).run()
+        _Server(config, lambda: ready(address)).run(sockets=[opened])
     finally:
-        if watcher is not None:
-            watcher.stop()
+        watcher.stop()
+        opened.close()
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None) or 0
+        reason = os.strerror(number) if number > 0 else error
+        raise RunError(f"cannot listen on {host}:{port} ({reason}); choose another --host or --port") from error

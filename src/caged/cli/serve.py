@@ -1,0 +1,98 @@
+"""`caged serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.output import Verbose, say
+from caged.errors import ConfigError
+
+KEY = "CAGED_API_KEY"
+
+
+def serve(
+    artefacts: Annotated[list[Path], typer.Argument(help="Folders that caged export artefact wrote.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own needs a key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
+    key_file: Annotated[
+        Path | None, typer.Option(help=f"File with the API key that requests must bring; or set {KEY}.")
+    ] = None,
+    threads: Annotated[int, typer.Option(help="Requests that are answered at the same time.")] = 2,
+    queue: Annotated[int, typer.Option(help="Requests that may wait; more get 503 and are told to come back.")] = 64,
+    timeout: Annotated[float, typer.Option(help="Seconds for a request to arrive, and for its answer.")] = 10.0,
+    max_k: Annotated[int, typer.Option(help="Longest list.")] = 1000,
+    max_batch: Annotated[int, typer.Option(help="Most requests in a batch.")] = 1000,
+    max_history: Annotated[int, typer.Option(help="Most items in a history.")] = 10_000,
+    max_body: Annotated[int, typer.Option(help="Most bytes in a request.")] = 8 * 2**20,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch/--no-watch", help="Take a new artefact once it is in the place of the old."),
+    ] = True,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stdout for every request.")
+    ] = True,
+    verbose: Verbose = False,
+) -> None:
+    """Answer over HTTP: lists for known and new people, similar items, reasons, with a knob against bestsellers.
+
+    Requests name the artefact by the name of its folder, or mean the first one. /openapi.json says what can be asked;
+    docs/serving.md has examples, and shows how to run this in a container or below systemd.
+
+    Examples:
+
+      caged serve artefact
+
+      caged serve artefact --host 0.0.0.0 --key-file key.txt
+    """
+    started = time.perf_counter()
+    # Before numpy is loaded: the threads of the server share the cores, those of a matrix product would fight for them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        from caged.products.serve.app import create_app
+        from caged.products.serve.server import listen
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"caged serve needs the package {error.name}, which is not installed; pip install 'caged-rec[serve]'"
+        ) from error
+    from caged.products.serve.requests import Limits
+    from caged.products.serve.served import serve_folders
+    from caged.products.serve.settings import Settings, check_reachable
+
+    logging.getLogger("caged").setLevel(logging.DEBUG if verbose else logging.INFO)
+    settings = Settings(
+        key=_key(key_file),
+        limits=Limits(k=max_k, batch=max_batch, history=max_history, body_bytes=max_body),
+        threads=threads,
+        queue=queue,
+        timeout_s=timeout,
+        access_log=access_log,
+    )
+    check_reachable(host, settings)
+    served = serve_folders(artefacts, settings.limits)
+
+    def ready(address: str) -> None:
+        for name, one in served.items():
+            manifest = one.engine.model.manifest
+            say(f"{name}: {manifest.method}, {manifest.users:,} users, {manifest.items:,} items, exact search")
+        key = "with an API key" if settings.key else "without an API key: only this machine can ask"
+        say(f"ready after {time.perf_counter() - started:.1f} s: {address} ({key})")
+
+    listen(create_app(served, settings), served, settings, host=host, port=port, watch=watch, ready=ready)
+
+
+def _key(file: Path | None) -> str | None:
+    """Not from the command line, which everybody on the machine can read."""
+    if file is None:
+        return os.environ.get(KEY) or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read --key-file {file} ({error}); give a text file with the key") from error
