@@ -262,7 +262,7 @@ def test_a_disk_that_fills_up(tmp_path: Path, log_csv: Path, finished_run: Path)
     wide = ("--set", "method.embedding_size=256")
     state = ("--set", "train.checkpoint_seconds=0")
     cases = {
-        "training_data.safetensors": case(4000, "a"),
+        "training_data.safetensors": case(5500, "a"),
         "state-1.safetensors": case(200_000, "b", *wide, *state),
         "model.safetensors": case(60_000, "c", *wide),
         "history.jsonl": case(8_000, "d", "--set", "train.epochs=40"),
