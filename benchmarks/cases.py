@@ -26,7 +26,7 @@ from benchmarks.setting import (
     sizes,
 )
 from benchmarks.timing import Measurement, replayed
-from benchmarks.training_cases import adversarial_phase, augmentation, epoch, method_epoch, step
+from benchmarks.training_cases import adversarial_phase, augmentation, epoch, method_epoch, softmax_step, step
 from benchmarks.update_case import update
 from caged.data import Interactions, carve_validation
 from caged.data.seen import Seen
@@ -262,6 +262,9 @@ def _cases() -> Iterator[Case]:
     yield Case("step/ml-1m/k64", partial(step, "ml-1m", 64, 3), one_thread=True)
     yield Case("step/pinterest/k64", partial(step, "pinterest", 64, 3), one_thread=True)
     yield Case("step/tiny/k8", partial(step, "tiny", 8, 2), one_thread=True)
+    yield Case("softmax_step/ml-1m/k64", partial(softmax_step, "ml-1m", 64, 3), one_thread=True, rounds=9)
+    yield Case("softmax_step/ml-1m/k256", partial(softmax_step, "ml-1m", 256, 3), rounds=9)
+    yield Case("softmax_step/tiny/k8", partial(softmax_step, "tiny", 8, 2))
     yield Case("epoch/ml-1m/k64", partial(epoch, "ml-1m", 64, 3), one_thread=True)
     yield Case("epoch/ml-1m/k256", partial(epoch, "ml-1m", 256, 2), rounds=3)  # the CAGED paper's depth and width
     yield Case("epoch/tiny/k8", partial(epoch, "tiny", 8, 2))

@@ -54,3 +54,12 @@ def step_floor(graph: BipartiteGraph, width: int, layers: int, ceilings: Ceiling
     adam = 7 * 4 * width * (graph.user_count + graph.item_count)
     spread = propagation_floor(graph, width, layers, ceilings, for_a_batch=True)
     return Floor(spread.seconds + adam / ceilings.cache_bytes_per_s, spread.limit)
+
+
+def softmax_step_floor(
+    graph: BipartiteGraph, width: int, layers: int, batch: int, candidates: int, ceilings: Ceilings
+) -> Floor:
+    """A step, and three products for the logits of a batch: themselves, and the gradients of both of their sides."""
+    products = 3 * 2 * batch * candidates * width / ceilings.flops
+    rest = step_floor(graph, width, layers, ceilings)
+    return Floor(rest.seconds + products, "matrix product" if products > rest.seconds else rest.limit)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from benchmarks import reference
-from benchmarks.floor import step_floor
+from benchmarks.floor import softmax_step_floor, step_floor
 from benchmarks.graphs import Log, log_of
 from benchmarks.profile import profiled
 from benchmarks.setting import (
@@ -28,6 +28,7 @@ from caged.models.advdrop.method import AdvDrop, AdvDropConfig
 from caged.models.contract import EpochContext, Method
 from caged.models.galore.method import GALORE, GALOREConfig
 from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.models.softmax import Softmax, SoftmaxConfig
 from caged.optimiser import adam
 from caged.seeding import Generators
 from caged.training.step import make_steps
@@ -47,7 +48,7 @@ class _Training:
         method.prepare(self.graph, self.generators)
         stage = method.stages()[-1]  # galore: fine-tuning; its first stage is LightGCN
         self.sampler = Sampler(self.graph, BATCH, stage.sampler or "interaction")
-        self.context = EpochContext(stage.name, 1, self.sampler.steps, None)
+        self.context = EpochContext(stage.name, 1, self.sampler.steps, None, sampler=self.sampler)
         optimizer = adam(method.parameters(stage), LEARNING_RATE, setting.device)
         self.steps = make_steps(method, optimizer, self.generators, record=True)
         # A GPU epoch is short enough to be taken whole.
@@ -133,6 +134,27 @@ def _training_case(shape: str, width: int, layers: int, setting: Setting, *, who
         fraction_of_ceiling=lambda taken: floor.fraction(taken / steps),
         ceiling=floor.limit,
         facts=facts,
+        profile=ours.profile,
+    )
+
+
+def softmax_step(shape: str, width: int, layers: int, setting: Setting) -> Prepared:
+    """A step of the sampled softmax against the same step with BPR, both ours."""
+    log = log_of(shape)
+    config = SoftmaxConfig(embedding_size=width, layers=layers)
+    ours = _Training(Softmax(config), log, setting)
+    ours.method.begin_epoch(ours.context)  # log q
+    plain = _Training(LightGCN(LightGCNConfig(embedding_size=width, layers=layers)), log, setting)
+    candidates = min(BATCH, config.candidate_rows)
+    floor = softmax_step_floor(ours.graph, width, layers, BATCH, candidates, setting.ceilings)
+    facts = {"reference": "a step of lightgcn", "layers": layers, "width": width, "batch_size": BATCH}
+    return Prepared(
+        ours=ours.step,
+        reference=plain.step,
+        data=log.origin,
+        fraction_of_ceiling=floor.fraction,
+        ceiling=floor.limit,
+        facts={**facts, "candidates": candidates, **sizes(ours.graph)},
         profile=ours.profile,
     )
 

@@ -535,6 +535,75 @@ class IPS(Recommender):
         device: str = "auto",
     ) -> None: ...
 
+class IPSAggregation(Recommender):
+    """ips_aggregation: LightGCN, messages weighted by inverse popularity at a fixed or learned exponent, a control.
+
+    Options of the method:
+        embedding_size (64): width K of the tables
+        layers (3): propagation layers L; 0 is matrix factorisation
+        l2 (0.0001): weight of the L2 term (5)
+        layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
+        table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
+        loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
+        temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
+        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
+        candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
+        known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        degree_exponent (1): a in (1): neighbours weigh by degree to the -a; 0.5 is LightGCN, 0 weighs all alike; if learned, its start
+        learned (false): train the exponent with the tables
+        when (training): training: tables are trained and rank with these weights; inference: they are trained with LightGCN's
+
+    Options of training:
+        learning_rate (0.001): Adam's step size
+        batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
+        epochs (1000): most epochs per stage
+        patience (20): validations in a row without improvement that end a stage; none: never
+        validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
+        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        validate_every (1): epochs between validations
+        sampler (interaction): how triples are drawn
+        checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
+        backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
+        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        capture (true): on CUDA, record a training step once and replay it
+        seed (1): of everything random
+        device (auto): auto, cpu or cuda
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding_size: int = 64,
+        layers: int = 3,
+        l2: float = 0.0001,
+        layer_scale: float = 1.0,
+        table_init: Literal["normal", "xavier"] = "normal",
+        loss: Literal["bpr", "softmax"] = "bpr",
+        temperature: float | None = None,
+        gamma: float | None = None,
+        candidates: Literal["batch", "uniform", None] = None,
+        candidate_rows: int | None = None,
+        known: Literal["keep", "mask", None] = None,
+        degree_exponent: float = 1.0,
+        learned: bool = False,
+        when: Literal["training", "inference"] = "training",
+        learning_rate: float = 0.001,
+        batch_size: int | str = 2048,
+        epochs: int = 1000,
+        patience: int | None = 20,
+        validation: Literal["auto", "yes", "no"] = "auto",
+        refit: bool = False,
+        validate_every: int = 1,
+        sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        checkpoint_seconds: float = 30.0,
+        backend: Literal["auto", "sparse", "dense"] = "auto",
+        precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
+        capture: bool = True,
+        seed: int = 1,
+        device: str = "auto",
+    ) -> None: ...
+
 class ItemKNN(Recommender):
     """itemknn: nearest neighbours of what the user has, closed form (WWW 2001).
 

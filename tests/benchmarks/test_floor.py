@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import floor
-from benchmarks.floor import Floor, propagation_floor, step_floor
+from benchmarks.floor import Floor, propagation_floor, softmax_step_floor, step_floor
 from caged.graph import BipartiteGraph
 from tests.graph.graphs import random_graph
 
@@ -53,3 +53,12 @@ def test_dense_products_are_limited_by_flops_or_by_reading_the_matrix(monkeypatc
     narrow: Any = SimpleNamespace(cache_bytes_per_s=1000.0, memory_bytes_per_s=1.0, flops=1e9)
     assert propagation_floor(graph, 16, 1, narrow) == Floor(2 * 2 * 2 * cells / 1.0, "copy in memory")
     assert Floor(0.5, "").fraction(2.0) == 0.25
+
+
+@pytest.mark.usefixtures("sparse")
+def test_a_softmax_step_adds_three_products_of_batch_and_candidates() -> None:
+    graph = graph_of("cpu")
+    found, rest = softmax_step_floor(graph, 16, 3, 32, 8, RATES), step_floor(graph, 16, 3, RATES)
+    assert found.seconds == pytest.approx(rest.seconds + 3 * 2 * 32 * 8 * 16 / 10)
+    assert found.limit == "matrix product"  # 10 flops a second
+    assert softmax_step_floor(graph, 16, 3, 1, 1, RATES).limit == rest.limit

@@ -24,7 +24,7 @@ from tests.graph.graphs import graph_of, random_graph
 from tests.models.logs import skewed
 from tests.models.short_runs import assert_same_training, padded, prepared, some_batch, trained
 
-TAKE_IT = ["lightgcn", "caged", "adjnorm", "galore", "apda"]
+TAKE_IT = ["lightgcn", "caged", "adjnorm", "galore", "apda", "ips_aggregation"]
 OWN_LOSS = ["reg", "ips", "macr", "lightgcn_bce", "advdrop"]
 SMALL = {"embedding_size": 8}
 

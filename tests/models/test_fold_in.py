@@ -100,4 +100,4 @@ def test_caged_says_what_it_does() -> None:
 
 def test_every_method_folds_in_refuses_or_has_no_vectors() -> None:
     able = {name for name, known in METHODS.items() if isinstance(known.method(known.config()), FoldsIn)}
-    assert able == {*EXACT, "caged", "macr", "apda"}
+    assert able == {*EXACT, "caged", "macr", "apda", "ips_aggregation"}

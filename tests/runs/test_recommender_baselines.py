@@ -19,6 +19,7 @@ BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
     "LightGCNBCE": ("lightgcn_bce", TINY),
     "AdvDrop": ("advdrop", {"interval": 2, "adv_steps": 3, **TINY}),
     "APDA": ("apda", {"rho": 0.2, "dropout": "edge", **TINY}),
+    "IPSAggregation": ("ips_aggregation", {"learned": True, **TINY}),
     "ItemKNN": ("itemknn", {"neighbours": 5, "weighting": "bm25"}),
     "EASE": ("ease", {"ridge": 10.0}),
 }

@@ -173,6 +173,14 @@ _method(
     plain="LightGCN in which unlike neighbours count for more.",
 )
 _method(
+    "ips_aggregation",
+    "ips_aggregation:IPSAggregation",
+    "LightGCN, messages weighted by inverse popularity at a fixed or learned exponent, a control",
+    look=14,
+    display="IPS aggregation",
+    plain="LightGCN in which popular items say less about the people who chose them.",
+)
+_method(
     "itemknn",
     "itemknn:ItemKNN",
     "nearest neighbours of what the user has, closed form (WWW 2001)",
