@@ -120,6 +120,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     metadata = {name for name in names if re.match(r"caged_rec-[^/]*\.dist-info/", name)}
     assert names - metadata == {f"caged/{name}" for name in tracked.stdout.split() if (SOURCES / name).exists()}
     assert {"caged/py.typed", "caged/page/templates/page.html", "caged/runs/presets/gowalla.toml"} <= names
+    assert {f"caged/products/serve/explorer/assets/{name}" for name in ("explorer.html", "explorer.js")} <= names
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 import caged.cli.demo as command
 from caged.data.market import MarketConfig
 from caged.products.demo.experiment import METHODS, run_demo
+from caged.products.serve.export import artefact_of_run
 from tests.cli.invoke import caged, contents
 from tests.page.pages import check_page
 from tests.products.demo.demos import DEMO
@@ -37,7 +38,8 @@ def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.M
     outcome = caged("demo", "--out", tmp_path / "shown", "--seed", "3", "--device", "cpu")
     assert outcome.code == 0, outcome.err
     pages = {f"audit-{method.replace(' ', '-')}.html" for method in METHODS}
-    assert set(contents(tmp_path / "shown")) == FILES | pages
+    written = set(contents(tmp_path / "shown"))
+    assert {name for name in written if not name.startswith("models")} == FILES | pages
     for page in pages:
         check_page((tmp_path / "shown" / page).read_text(encoding="utf-8"))
         assert f'<a href="{page}">' in (tmp_path / "shown" / "report.html").read_text(encoding="utf-8")
@@ -59,6 +61,23 @@ def test_the_demo_trains_prints_and_writes(tmp_path: Path, monkeypatch: pytest.M
     assert "simulated 10 rounds" in outcome.err
     assert str(tmp_path / "shown" / "report.html") in outcome.err
     check_page((tmp_path / "shown" / "report.html").read_text(encoding="utf-8"))
+
+
+def test_the_demo_keeps_its_models_and_says_how_to_explore_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"config": TINY, "methods": ("lightgcn", "softmax", "lightgcn adjusted")}
+    monkeypatch.setattr(command, "run_demo", partial(run_demo, **small))
+    for _ in range(2):  # a second run replaces them
+        outcome = caged("demo", "--device", "cpu", cwd=tmp_path)
+        assert outcome.code == 0, outcome.err
+    assert outcome.err.splitlines()[-1] == "  caged explore demo/models/lightgcn demo/models/softmax"
+    folders = {path.name for path in (tmp_path / "demo" / "models").iterdir()}
+    assert folders == {"lightgcn", "softmax", "lightgcn-adjusted"}
+    for name in folders:
+        manifest = artefact_of_run(tmp_path / "demo" / "models" / name, tmp_path / name, device="cpu")
+        assert "title" in manifest.attributes
+        assert manifest.price["curve"]["valid"]
 
 
 def test_everything_of_the_demo_is_in_its_file(tmp_path: Path, untrained: list[int]) -> None:
@@ -96,6 +115,7 @@ def test_the_table_is_plain_text_in_a_pipe(tmp_path: Path, untrained: list[int])
         (["--out", "file/below"], ("cannot write to output folder file/below",)),
         (["--out", "x" * 300], ("cannot write to output folder", "name too long")),
         (["--out", "taken"], ("taken/report.html is a folder",)),
+        (["--out", "full"], ("full/models/softmax is not empty",)),
         (["--seed", "-1"], ("seed is -1",)),
         (["--seed", "many"], ("--seed", "caged demo --help")),
         (["--device", "gpu"], ("unknown device 'gpu'", "auto, cpu, cuda")),
@@ -106,6 +126,8 @@ def test_bad_input_is_refused_before_training(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "taken" / "report.html").mkdir(parents=True)
+    (tmp_path / "full" / "models" / "softmax").mkdir(parents=True)
+    (tmp_path / "full" / "models" / "softmax" / "notes.txt").write_text("mine")
     before = contents(tmp_path)
     outcome = caged("demo", *arguments, cwd=tmp_path)
     assert outcome.code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import sys
 import urllib.error
@@ -39,6 +40,8 @@ def test_what_cannot_be_served_is_a_sentence(
     refused(caged("serve", artefact, "--threads", "0"), "threads is 0")
     refused(caged("serve", artefact, "--max-k", "0"), "the limit on k is 0")
     refused(caged("serve", artefact, artefact), "two artefacts are called 'artefact'")
+    copies = [shutil.copytree(artefact, tmp_path / name) for name in "abc"]
+    refused(caged("serve", *copies, "--explorer"), "the explorer shows one artefact or 2; got 3")
 
 
 def test_without_the_extra_it_says_what_to_install(artefact: Path) -> None:
@@ -56,13 +59,16 @@ def asked(address: str, path: str, body: Any = None) -> Any:
 
 def test_it_answers_until_it_is_told_to_stop(artefact: Path, tmp_path: Path) -> None:
     (tmp_path / "key").write_text(KEY + "\n")
-    process = spawn("serve", artefact, "--port", "0", "--key-file", tmp_path / "key", cwd=tmp_path)
+    options = ("--port", "0", "--key-file", tmp_path / "key", "--explorer")
+    process = spawn("serve", artefact, *options, cwd=tmp_path)
     try:
         assert process.stderr is not None
         first, ready = process.stderr.readline(), process.stderr.readline()
         assert "artefact: lightgcn, 60 users, 40 items, exact search" in first
         found = re.search(r"ready after [0-9.]+ s: (http://127.0.0.1:[0-9]+) \(with an API key\)", ready)
         assert found is not None, ready
+        assert process.stderr.readline() == f"explorer: {found[1]}/explorer/\n"
+        assert len(asked(found[1], "/explorer/api/person", {"user_id": "u05"})["history"]) > 0
         assert len(asked(found[1], "/recommend", {"user_id": "u05", "k": 5})["items"]) == 5
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(found[1] + "/about", timeout=20)
@@ -73,5 +79,5 @@ def test_it_answers_until_it_is_told_to_stop(artefact: Path, tmp_path: Path) -> 
     finally:
         process.kill()
     assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-    assert [json.loads(line)["status"] for line in out.splitlines()] == [200, 401]
+    assert [json.loads(line)["status"] for line in out.splitlines()] == [200, 200, 401]
     assert err == ""

@@ -48,6 +48,7 @@ CASES = {
         ("export", "artefact", "runs/lightgcn", "-o", "artefact", "--no-price", "--device", "cpu"), ("artefact",)
     ),
     "serve": Case(("serve", "runs/lightgcn")),  # refused: one that answers would not end
+    "explore": Case(("explore", "runs/lightgcn", "runs/itemknn", "runs/mostpop")),
     "explain": Case(("explain", "runs/lightgcn", "--user", "u01", "-n", "5", "--device", "cpu")),
     "audit": Case(
         (

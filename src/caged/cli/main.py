@@ -38,6 +38,10 @@ COMMANDS = {
         "caged.cli.serve:serve",
         "Answer over HTTP: lists for known and new people, similar items, reasons, with a knob against bestsellers.",
     ),
+    "explore": Command(
+        "caged.cli.explore:explore",
+        "Open a page on this machine: search people, see their lists, turn popularity down, ask why.",
+    ),
     "explain": Command(
         "caged.cli.explain:explain_command",
         "Show which items in a user's history the model relies on, and how popular they are.",

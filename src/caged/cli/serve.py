@@ -39,6 +39,10 @@ def serve(
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stdout for every request.")
     ] = True,
+    explorer: Annotated[
+        bool,
+        typer.Option("--explorer/--no-explorer", help="Also serve a page at /explorer/; it shows people's histories."),
+    ] = False,
     verbose: Verbose = False,
 ) -> None:
     """Answer over HTTP: lists for known and new people, similar items, reasons, with a knob against bestsellers.
@@ -84,8 +88,11 @@ def serve(
             say(f"{name}: {manifest.method}, {manifest.users:,} users, {manifest.items:,} items, exact search")
         key = "with an API key" if settings.key else "without an API key: only this machine can ask"
         say(f"ready after {time.perf_counter() - started:.1f} s: {address} ({key})")
+        if explorer:
+            say(f"explorer: {address}/explorer/")
 
-    listen(create_app(served, settings), served, settings, host=host, port=port, watch=watch, ready=ready)
+    app = create_app(served, settings, explorer=explorer)
+    listen(app, served, settings, host=host, port=port, watch=watch, ready=ready)
 
 
 def _key(file: Path | None) -> str | None:

@@ -121,9 +121,13 @@ def run_demo(
     config: MarketConfig | None = None,
     say: Callable[[str], None] = lambda message: None,
     audited: Callable[[str, AuditResult], None] = lambda method, audit: None,
+    trained: Callable[[str, Recommender, dict[str, str]], None] = lambda method, model, titles: None,
     progress: ProgressReport = unreported,
 ) -> Demo:
-    """Simulate, train, judge; `audited` receives the audit of each method, natural test first, oracle beside it."""
+    """Simulate, train, judge; `audited` receives the audit of each method, natural test first, oracle beside it.
+
+    `trained` receives each model with the titles of the items.
+    """
     begun = time.perf_counter()
     market = simulate(replace(config or MarketConfig(), seed=seed), progress=progress)
     say(f"simulated {market.config.rounds} rounds: {market.train.num_rows:,} clicks by {market.users.num_rows:,} users")
@@ -139,6 +143,7 @@ def run_demo(
         row, natural, oracle = _judge(name, models[name], market, train, valid)
         judged[name] = oracle
         audited(name, _audit(name, natural, oracle, titles))
+        trained(name, models[name].model, titles)
         rows.append(row)
         say(f"{name} trained and judged in {row.seconds:.0f} s")
     everyone = np.arange(train.user_count)

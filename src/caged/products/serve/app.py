@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -15,6 +16,7 @@ from caged._version import __version__
 from caged.arguments import described
 from caged.errors import CagedError
 from caged.products.serve.answers import status_of
+from caged.products.serve.explorer.routes import PUBLIC_PATHS, add_explorer
 from caged.products.serve.gate import Gate
 from caged.products.serve.guard import Guard
 from caged.products.serve.metrics import RequestMetrics
@@ -28,9 +30,11 @@ NO_JSON = "the body is no JSON in UTF-8; see /openapi.json for what can be asked
 UNION_MEMBERS = {"str", "int", "float", "bool", "constrained-float", "constrained-str", "constrained-int"}
 
 
-def create_app(served: Mapping[str, Served], settings: Settings | None = None) -> FastAPI:
-    """Answers from `served`; the first is what requests mean that name no model."""
+def create_app(served: Mapping[str, Served], settings: Settings | None = None, *, explorer: bool = False) -> FastAPI:
+    """Answers from `served`; the first is what requests mean that name no model. `explorer` adds its page."""
     settings = settings or Settings()
+    if explorer:
+        settings = replace(settings, public_paths=(*settings.public_paths, *PUBLIC_PATHS))
     gate = Gate(settings.threads, settings.queue, settings.timeout_s)
     service = Service(served, settings, gate, RequestMetrics())
 
@@ -50,6 +54,8 @@ def create_app(served: Mapping[str, Served], settings: Settings | None = None) -
     app.state.service = service
     app.include_router(answering_routes(service))
     app.include_router(operating_routes(service))
+    if explorer:
+        add_explorer(app, service)
     app.add_middleware(Guard, settings=settings, metrics=service.metrics)
     app.add_exception_handler(CagedError, _caged_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
