@@ -63,7 +63,7 @@ def _option(parameter: inspect.Parameter) -> str:
 
 
 def _described(found: Described) -> str:
-    options = [json.dumps(info._asdict(), ensure_ascii=False) for info in found.options]
+    options = [json.dumps(info.to_json(), ensure_ascii=False) for info in found.options]
     rest = {"operational": found.operational, "trained": found.trained}
     return '{"options": [\n' + ",\n".join(options) + "],\n" + json.dumps(rest).removeprefix("{")
 

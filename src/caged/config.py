@@ -11,12 +11,36 @@ import math
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from caged.arguments import described
 from caged.errors import ConfigError, suggestion
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers that tuning may draw, ends included; whole ones where both ends are. `log`: alike on a log scale."""
+
+    low: float
+    high: float
+    scale: Literal["linear", "log"] = "linear"
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    def __str__(self) -> str:
+        """
+        >>> str(Range(1e-4, 1e-2, "log")), str(Range(1, 4))
+        ('0.0001 to 0.01 (log)', '1 to 4')
+        """
+        return f"{self.low:g} to {self.high:g}" + (" (log)" if self.scale == "log" else "")
+
+
+Search = tuple[Any, ...] | Range  # a list of values, or all within a range
 
 
 def option(
@@ -28,14 +52,14 @@ def option(
     above: float | None = None,
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
-    search: tuple[Any, ...] = (),
+    search: Search = (),
     operational: bool = False,
 ) -> Any:
     """A dataclass field with its meaning, where its default comes from, what is allowed, and what is worth trying.
 
-    `search` are the values that tuning tries; an option without any keeps its value. An `operational` option decides
-    how fast something is computed or stored and leaves results as they are, up to rounding: runs that differ in it
-    are runs of the same method.
+    `search` are the values that tuning tries, a list or a `Range`; an option without any keeps its value. An
+    `operational` option decides how fast something is computed or stored and leaves results as they are, up to
+    rounding: runs that differ in it are runs of the same method.
     """
     about = {"help": help, "source": source, "search": search, "operational": operational}
     limits = {"minimum": minimum, "above": above, "maximum": maximum, "choices": choices}
@@ -49,7 +73,16 @@ class OptionInfo(NamedTuple):
     allowed: str
     help: str
     source: str
-    search: tuple[Any, ...]
+    search: Search
+
+    def to_json(self) -> dict[str, Any]:
+        searched = dataclasses.asdict(self.search) if isinstance(self.search, Range) else self.search
+        return {**self._asdict(), "search": searched}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> OptionInfo:
+        found = values["search"]
+        return cls(**{**values, "search": Range(**found) if isinstance(found, dict) else tuple(found)})
 
 
 def value_text(value: Any) -> str:

@@ -17,8 +17,11 @@ import pyarrow.parquet as pq
 import typer.main
 
 import caged.cli.demo as demo_command
+import caged.cli.tune as tune_command
+import caged.products.tune.trial as tune_trial
 from caged.cli.lazy import LazyGroup
 from caged.cli.main import app
+from caged.cli.progress import progress_line
 from caged.data.known.datasets import DATASETS
 from tests.cli.invoke import Outcome, caged
 from tests.cli.terminal import on_terminal
@@ -41,6 +44,11 @@ class Case(NamedTuple):
 
 CASES = {
     "train": Case(("train", "--data", "log.csv", "--method", "mostpop", "--out", "runs/new", *CPU), ("runs/new",)),
+    "tune": Case(
+        ("tune", "--data", "log.csv", "--methods", "mostpop,ease", "--trials", "3", "--out", "tunes/new", *CPU),
+        ("tunes",),
+    ),
+    "tune-space": Case(("tune", "space", "lightgcn")),
     "evaluate": Case(("evaluate", "runs/itemknn", "-k", "5,10", "--device", "cpu")),
     "recommend": Case(("recommend", "runs/mostpop", "--users", "u01,u02", "-k", "3", "--device", "cpu")),
     "export-vectors": Case(("export", "vectors", "runs/lightgcn", "-o", "vectors", "--device", "cpu"), ("vectors",)),
@@ -164,9 +172,13 @@ def _shifted(record: dict[str, Any], dataset: str, seed: int, shift: float) -> d
 
 @contextlib.contextmanager
 def small_demo() -> Iterator[None]:
-    """Made-up results in place of two minutes of training, and a dataset that nobody has to download."""
+    """Made-up results in place of two minutes of training, trials that take no time, and a dataset that nobody has to
+    download."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(demo_command, "run_demo", return_value=DEMO))
+        stack.enter_context(mock.patch.object(tune_trial, "perf_counter", return_value=0.0))
+        silent = partial(progress_line, quiet=True)  # on a busy machine it would be seen, elsewhere not
+        stack.enter_context(mock.patch.object(tune_command, "progress_line", lambda **_: silent()))
         stack.enter_context(mock.patch.dict(DATASETS, {"tiny": tiny(None)}))
         stack.enter_context(mock.patch.dict("os.environ", {"CAGED_DATA": "datasets"}))
         yield

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from caged.config import build, describe, option
+from caged.config import Range, build, describe, option
 from caged.errors import ConfigError, RunError
 from caged.models import METHODS, register
 from caged.models.lightgcn import LightGCNConfig
@@ -144,7 +144,8 @@ def test_a_wrong_command_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureF
 def test_every_value_to_search_is_allowed(name: str) -> None:
     config = METHODS[name].config
     for info in describe(config):
-        for value in info.search:
+        tried = info.search
+        for value in (tried.low, tried.high) if isinstance(tried, Range) else tried:
             assert getattr(build(config, {info.name: value}, "method"), info.name) == value
 
 

@@ -73,9 +73,10 @@ class HelpGroup(TyperGroup):
             formatter.write_dl(rows)
 
 
-def group(help: str, **options: Any) -> typer.Typer:
-    """A group with this help whose commands stand in one file."""
-    return typer.Typer(cls=HelpGroup, rich_markup_mode=None, help=help, **options)
+def group(help: str | None = None, **options: Any) -> typer.Typer:
+    """A group whose commands stand in one file; without `help`, the docstring of its callback is its help."""
+    said: dict[str, Any] = {} if help is None else {"help": help}
+    return typer.Typer(cls=HelpGroup, rich_markup_mode=None, **said, **options)
 
 
 def with_plain_help(command: Any) -> Any:

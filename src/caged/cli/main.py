@@ -23,6 +23,7 @@ USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 ABOUT = "Train and measure recommenders that are not captured by popularity."
 COMMANDS = {
     "train": Command("caged.cli.train:train", "Train a method on a log and evaluate it."),
+    "tune": Command("caged.cli.tune:app", "Tune methods with equal budgets, and choose one."),
     "evaluate": Command(
         "caged.cli.evaluate:evaluate",
         "Evaluate a finished run again, at other list lengths or on another part.",

@@ -44,7 +44,7 @@ def show(
     own = method_options(name)
     sections = {"method": own.options, **({"train": training_options().options} if own.trained else {})}
     if as_json:
-        options = {section: [info._asdict() for info in infos] for section, infos in sections.items()}
+        options = {section: [info.to_json() for info in infos] for section, infos in sections.items()}
         print_json({"name": known.name, "title": known.title, **options, "presets": preset_names()})
         return
     rows = [_row(section, info) for section, infos in sections.items() for info in infos]

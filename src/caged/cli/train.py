@@ -12,6 +12,7 @@ import typer
 from caged.cli.metrics_table import print_metrics, print_shown
 from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, print_sentences, say
 from caged.cli.progress import StopOnCtrlC, progress_line
+from caged.cli.resuming import check_only_resume
 from caged.errors import CagedError, ConfigError
 from caged.files import read_sealed_json, write_text
 from caged.page.html import templates_are_there
@@ -124,7 +125,7 @@ def train(
     if variant and not record:
         raise ConfigError("--variant works only with --record DIR; add it, or leave --variant out")
     if resume_ is not None:
-        _check_only_resume(ctx)
+        check_only_resume(ctx, WITH_RESUME)
         interrupted = RunFolder.read(resume_)
         spec, folder = interrupted.spec, resume_
     else:
@@ -270,14 +271,6 @@ def _which_epoch(trained: dict[str, Any]) -> str:
         return f", the start of stage {trained.get('stage', 'one')}: no epoch was better"
     stage = f" in stage {trained['stage']}" if "stage" in trained else ""
     return f", epoch {trained['best_epoch']} of {trained.get('stage_epochs', trained['epochs'])}{stage}"
-
-
-def _check_only_resume(ctx: typer.Context) -> None:
-    for name in ctx.params:
-        source = ctx.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and name not in WITH_RESUME:
-            flag = "--" + name.strip("_").replace("_", "-")
-            raise ConfigError(f"--resume uses the options the run was started with; leave {flag} out")
 
 
 def _stem(data: str) -> str:

@@ -25,11 +25,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from caged.config import option
+from caged.config import Range, option
 from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
 from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
 from caged.models.encoder import TABLE_INITS, LightGCNEncoder
 from caged.seeding import Generators
+
+L2_RANGE = Range(1e-6, 1e-2, "log")  # what tuning tries; the same for every method that has this term
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,13 @@ class BackboneConfig:
         source="LightGCN paper, section 4.1.2",
         minimum=0,
     )
-    l2: float = option(1e-4, "weight of the L2 term (5)", source="LightGCN paper, section 4.1.2", minimum=0)
+    l2: float = option(
+        1e-4,
+        "weight of the L2 term (5)",
+        source="LightGCN paper, section 4.1.2",
+        minimum=0,
+        search=L2_RANGE,
+    )
     layer_scale: float = option(
         1.0,
         "layer weights a_l proportional to layer_scale ** l; 1 is the mean",

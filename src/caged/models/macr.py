@@ -52,7 +52,7 @@ from caged.graph import Batch, BipartiteGraph, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, Metrics, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import EncoderMethod
 from caged.models.fold_in import FoldIn
-from caged.models.lightgcn import BackboneConfig, backbone
+from caged.models.lightgcn import L2_RANGE, BackboneConfig, backbone
 from caged.models.losses import HeadScores, bce, head_scores_with_l2
 from caged.seeding import Generators
 
@@ -91,7 +91,7 @@ class MACRConfig(BackboneConfig):
         source="MACR code; its paper writes matched, with which the item head learns nothing",
         choices=("matched", "allpairs"),
     )
-    l2: float = option(1e-5, "weight of the L2 term in (6)", source="MACR code", minimum=0)
+    l2: float = option(1e-5, "weight of the L2 term in (6)", source="MACR code", minimum=0, search=L2_RANGE)
 
     def __post_init__(self) -> None:
         if isinstance(self.c, str) and self.c != SCAN:

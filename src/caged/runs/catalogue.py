@@ -27,7 +27,7 @@ class Described(NamedTuple):
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Described:
-        options = [OptionInfo(**{**info, "search": tuple(info["search"])}) for info in values["options"]]
+        options = [OptionInfo.from_json(info) for info in values["options"]]
         return cls(options, values["operational"], values["trained"])
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from caged.config import option
+from caged.config import Range, option
 from caged.errors import ConfigError, TrainingError
 from caged.graph import BACKENDS, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
 from caged.models.contract import EpochContext, Method, Metrics, Scorer, Stage, State
@@ -40,7 +40,13 @@ AUTO_MULTIPLE = 256  # batches are multiples of this
 
 @dataclass(frozen=True)
 class TrainConfig:
-    learning_rate: float = option(1e-3, "Adam's step size", source="LightGCN paper, section 4.1.2", above=0)
+    learning_rate: float = option(
+        1e-3,
+        "Adam's step size",
+        source="LightGCN paper, section 4.1.2",
+        above=0,
+        search=Range(1e-4, 1e-2, "log"),
+    )
     batch_size: int | str = option(
         2048,
         "triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate "

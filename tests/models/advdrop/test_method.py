@@ -13,7 +13,7 @@ from caged.errors import ConfigError
 from caged.graph import BipartiteGraph, Tables
 from caged.models.advdrop.method import AdvDrop, AdvDropConfig, Nodes, disagreement
 from caged.models.encoder import xavier_scale
-from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.models.lightgcn import L2_RANGE, LightGCN, LightGCNConfig
 from caged.runs.spec import resolve
 from caged.seeding import Generators
 from tests.graph.graphs import dense, dense_propagate, random_graph
@@ -261,6 +261,7 @@ def test_values_that_make_no_sense_are_refused(name, value):
 def test_search_space():
     space = {info.name: info.search for info in describe(AdvDropConfig) if info.search}
     assert space == {
+        "l2": L2_RANGE,
         "inv_tau": (0.01, 0.1, 0.5, 1.0),
         "rescale": ("keep_prob", "prob"),
         "interval": (3, 5, 7, 10, 15),

@@ -16,7 +16,7 @@ from caged.graph import Batch, BipartiteGraph, Engine, Tables
 from caged.models.contract import EpochContext
 from caged.models.galore.graph import AugmentedGraph
 from caged.models.galore.method import GALORE, GALOREConfig, official_l2, pooling
-from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.models.lightgcn import L2_RANGE, LightGCN, LightGCNConfig
 from caged.models.losses import bpr_with_l2, scaled_bpr_with_l2
 from caged.runs.spec import resolve
 from caged.seeding import Generators
@@ -356,7 +356,8 @@ def test_the_preset_of_the_code():
 
 def test_the_search_space():
     searched = {info.name: info.search for info in describe(GALOREConfig) if info.search}
-    assert searched == {"drop_rate": (0.05, 0.1, 0.2, 0.3), "clusters": (1, 3, 5), "mixup_bound": (0.0, 0.25, 0.5)}
+    own = {"drop_rate": (0.05, 0.1, 0.2, 0.3), "clusters": (1, 3, 5), "mixup_bound": (0.0, 0.25, 0.5)}
+    assert searched == {"l2": L2_RANGE, **own}
 
 
 # ---------------------------------------------------------------- CUDA

@@ -71,7 +71,7 @@ from caged.models.caged.sides import Side, rows_of, sides_of
 from caged.models.contract import EpochContext, LearnedWeights, Stage, State
 from caged.models.encoder import LightGCNEncoder
 from caged.models.fold_in import FoldIn, fold_in_by_degree
-from caged.models.lightgcn import LightGCNConfig, backbone
+from caged.models.lightgcn import L2_RANGE, LightGCNConfig, backbone
 from caged.seeding import Generators
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,9 @@ _CODE = "released code"
 @dataclass(frozen=True)
 class CAGEDConfig(LightGCNConfig):
     layers: int = option(3, "propagation layers L", source="CAGED paper, section 4.3.3", minimum=0)
-    l2: float = option(1e-4, "weight of the L2 term of the ranking loss", source="LightGCN paper", minimum=0)
+    l2: float = option(
+        1e-4, "weight of the L2 term of the ranking loss", source="LightGCN paper", minimum=0, search=L2_RANGE
+    )
     lam: float = option(
         1.0,
         "weight lambda of the reconstruction term",

@@ -1,0 +1,192 @@
+"""`caged tune`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from caged.cli.help import group
+from caged.cli.output import (
+    INTERRUPTED,
+    AsJson,
+    Verbose,
+    print_json,
+    print_sentences,
+    print_source,
+    print_table,
+    print_text,
+    say,
+)
+from caged.cli.progress import StopOnCtrlC, progress_line
+from caged.cli.resuming import check_only_resume
+from caged.errors import ConfigError
+from caged.models import registered
+from caged.products.tune import (
+    Answer,
+    Constraint,
+    NothingChosen,
+    Objective,
+    answer_json,
+    answer_sentences,
+    answer_tables,
+    declared_space,
+    make_settings,
+    resume_tune,
+    seconds_in,
+    space_json,
+    space_toml,
+    start_tune,
+)
+from caged.training import Interrupted
+
+# What may be said together with --resume: how long and how to report, not what to search.
+WITH_RESUME = ("resume_", "budget", "finish", "as_json", "verbose")
+
+app = group(invoke_without_command=True)
+
+
+@app.callback()
+def tune(
+    ctx: typer.Context,
+    data: Annotated[
+        str | None, typer.Option(help="Dataset name, log file, or folder with parts, as in caged train.")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Methods, e.g. lightgcn,softmax,ease; see caged methods.")] = None,
+    trials: Annotated[int, typer.Option(help="Trials of each method; the first has its defaults.")] = 20,
+    epochs: Annotated[int, typer.Option(help="Most epochs of a trial, all stages together.")] = 200,
+    maximise: Annotated[
+        str | None, typer.Option(help="Validation metric to raise, e.g. recall@20/niche [default: recall@20].")
+    ] = None,
+    minimise: Annotated[str | None, typer.Option(help="Validation metric to lower instead, e.g. gini@20.")] = None,
+    subject_to: Annotated[
+        list[str] | None,
+        typer.Option(help="What must hold, e.g. 'recall@20>=99% of lightgcn' or 'gini@20<=0.8'; repeatable."),
+    ] = None,
+    preset: Annotated[
+        list[str] | None,
+        typer.Option(help="Named values or a TOML file, part of the defaults; repeatable, later wins."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="One value that is not searched, for every method that has it; repeatable."),
+    ] = None,
+    space: Annotated[
+        Path | None, typer.Option(help="TOML file with what to try instead; see caged tune space METHOD.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search and of its trainings.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Trainings of each chosen setting, from --seed on, each tested.")] = 3,
+    budget: Annotated[
+        str | None, typer.Option(help="Stop searching after this time, e.g. 9m; --resume goes on.")
+    ] = None,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Choose and test at the end of the budget, though trials are left.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    threads: Annotated[int | None, typer.Option(help="CPU threads; all cores if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="New folder of the search.")] = None,
+    resume_: Annotated[
+        Path | None,
+        typer.Option("--resume", help="Go on with the search in this folder; takes only --budget and --finish."),
+    ] = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Tune methods with equal budgets, and choose one.
+
+    Every method gets the same number of trials, cap on epochs and seed; its defaults are the first trial. Everything is
+    chosen on the validation part. At the end the chosen settings are trained anew and tested, once. A search that was
+    stopped or killed goes on with --resume.
+
+    Examples:
+
+      caged tune --data log.csv --methods lightgcn,softmax,ease --trials 20 --out tunes/first
+
+      caged tune --data log.csv --methods ips,softmax --maximise recall@20/niche --subject-to 'recall@20>=0.1' --out t
+
+      caged tune --resume tunes/first --budget 9m
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    seconds = None if budget is None else seconds_in(budget)
+    folder = resume_ or out
+    try:
+        with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
+            if resume_ is not None:
+                check_only_resume(ctx, WITH_RESUME, what="search")
+                answer = resume_tune(resume_, budget=seconds, finish=finish, report=line, stop_requested=stop)
+            else:
+                if data is None or methods is None or out is None:
+                    raise ConfigError("--data, --methods and --out are needed (or --resume DIR); see caged tune --help")
+                settings = make_settings(
+                    data,
+                    [name.strip() for name in methods.split(",") if name.strip()],
+                    trials=trials,
+                    epochs=epochs,
+                    seed=seed,
+                    seeds=seeds,
+                    objective=_objective(maximise, minimise),
+                    constraints=[Constraint.parse(text) for text in subject_to or ()],
+                    presets=preset or (),
+                    fixed=set_ or (),
+                    space_file=space,
+                    device=device,
+                    threads=threads,
+                )
+                answer = start_tune(settings, out, budget=seconds, finish=finish, report=line, stop_requested=stop)
+            stopped = stop()
+    except (Interrupted, NothingChosen):
+        say(f"stopped; {_go_on(folder)}")
+        sys.exit(INTERRUPTED)
+    _report(answer, as_json=as_json)
+    if not answer.tested:
+        say(f"stopped before the end: nothing is tested yet; {_go_on(answer.folder)}")
+        say("to test what is chosen so far instead, and search no more, add --finish")
+    if stopped:
+        sys.exit(INTERRUPTED)
+
+
+def _go_on(folder: Path | None) -> str:
+    return f"continue with: caged tune --resume {shlex.quote(str(folder))}"
+
+
+def _objective(maximise: str | None, minimise: str | None) -> Objective | None:
+    if maximise is not None and minimise is not None:
+        raise ConfigError(
+            "--maximise and --minimise are two objectives; choose one, and hold the other with --subject-to"
+        )
+    if minimise is not None:
+        return Objective.parse(minimise, maximise=False)
+    return None if maximise is None else Objective.parse(maximise)
+
+
+def _report(answer: Answer, *, as_json: bool) -> None:
+    if answer.choice.dropped:
+        say(f"{answer.choice.dropped} trials are left out: not every method has made as many")
+    if as_json:
+        print_json(answer_json(answer))
+        return
+    print_sentences(answer_sentences(answer))
+    for table in answer_tables(answer):
+        print_table(table.headers, table.rows, title=table.title)
+    if answer.winner is not None:
+        print_text(f"\nTrain the chosen model with:\n  {answer.command(answer.winner)}")
+    say(f"search folder: {answer.folder}")
+
+
+@app.command("space")
+def show_space(
+    method: Annotated[str, typer.Argument(help="Name of the method.")],
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Print what a search tries for a method, as --space takes it."""
+    registered(method)
+    space = declared_space(method)
+    if as_json:
+        print_json({method: space_json(space)})
+    else:
+        print_source(space_toml(method, space))

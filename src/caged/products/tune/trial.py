@@ -1,0 +1,91 @@
+"""One trial: a setting trained on the training part and measured on the validation part. Nothing of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import torch
+
+from caged.data import Development, Interactions
+from caged.errors import DataError
+from caged.evaluation.evaluate import evaluate, make_validator
+from caged.evaluation.groups import grouping
+from caged.graph import BipartiteGraph
+from caged.models import registered
+from caged.runs.loading import load_data
+from caged.runs.protocols import HONEST
+from caged.runs.spec import ExperimentSpec
+from caged.seeding import Generators
+from caged.training import Loop, Observer
+
+
+@dataclass(frozen=True, eq=False)
+class SearchData:
+    """What a search may see. The test part is not here: only its users and items, as rows of the catalogue."""
+
+    train: Interactions
+    valid: Interactions
+    k: int  # at which recall decides the epoch
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        return {"train": self.train.fingerprint, "valid": self.valid.fingerprint}
+
+
+def load_search_data(spec: ExperimentSpec) -> SearchData:
+    """Train and validation of the split. The test pairs leave memory when this returns."""
+    loaded = load_data(spec)
+    parts: Development = loaded.split.development()
+    if parts.valid is None or len(parts.valid) == 0:
+        raise DataError(f"'{spec.source}' has no validation part, and a search decides on it; add one, or give a log")
+    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    metrics: dict[str, float]
+    epochs: int
+    best_epoch: int
+    seconds: float
+
+
+def run_trial(
+    spec: ExperimentSpec,
+    data: SearchData,
+    device: torch.device,
+    ks: Sequence[int],
+    *,
+    observers: tuple[Observer, ...] = (),
+    stop_requested: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """The validation metrics of the epoch with the best recall; a closed form learns from the training part alone."""
+    begun = perf_counter()
+    method = registered(spec.method).method(spec.config)
+    monitor = f"recall@{data.k}"
+    loop = Loop(
+        method,
+        BipartiteGraph.from_interactions(data.train, device, spec.train.engine),
+        spec.train,
+        Generators(spec.seed, device),
+        make_validator(data.train, data.valid, device=device, k=data.k),
+        monitor=monitor,
+        observers=observers,
+        stop_requested=stop_requested,
+    )
+    progress = loop.run()
+    groups = grouping(spec.eval.popular_share).of(data.train)
+    measured = evaluate(
+        method.scorer(),
+        train=data.train,
+        valid=None,
+        relevant=data.valid,
+        ks=ks,
+        list_length=spec.eval.list_length,
+        metrics=HONEST.metrics(ks, spec.eval.list_length, groups.names),
+        groups=groups,
+        device=device,
+    )
+    seconds = perf_counter() - begun
+    return Outcome(measured.report.metrics, progress.epochs_in_total, progress.stopping.best_epoch, seconds)

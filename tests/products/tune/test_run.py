@@ -1,0 +1,125 @@
+"""A search from its settings to its answer."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from caged.data import Interactions
+from caged.products.tune import answer_json, resume_tune, start_tune
+from caged.products.tune.journal import Journal
+from caged.products.tune.objective import Constraint, Objective
+from caged.products.tune.trial import load_search_data
+from caged.runs.loading import load_data
+from caged.runs.spec import resolve
+from tests.cli.invoke import caged, ended, spawn
+from tests.products.tune.tuned import ITEMS, TINY, USERS, outcomes, settings, write_log
+
+METHODS = ("mostpop", "ease", "lightgcn")
+
+
+@pytest.fixture
+def split(tmp_path: Path) -> Path:
+    write_log(tmp_path)
+    assert caged("data", "split", "log.csv", "-o", "split", cwd=tmp_path).code == 0
+    return tmp_path / "split"
+
+
+def replace_test_by_noise(split: Path) -> None:
+    """Pairs that are drawn blindly, of the same users and items, so that the catalogue stays."""
+    parts = {name: pq.read_table(split / f"{name}.parquet") for name in ("train", "valid", "test")}
+    taken = {
+        pair
+        for name in ("train", "valid")
+        for pair in zip(*(parts[name][column].to_pylist() for column in ("user_id", "item_id")), strict=True)
+    }
+    old = list(zip(*(parts["test"][column].to_pylist() for column in ("user_id", "item_id")), strict=True))
+    pairs = [(f"u{user:02d}", f"i{item:02d}") for user in range(USERS) for item in range(ITEMS)]
+    free = [pair for pair in pairs if pair not in taken]
+    drawn = np.random.default_rng(1).choice(len(free), len(old), replace=False)
+    noise = [free[place] for place in drawn]
+    assert {item for _, item in taken} == {item for _, item in pairs}, "an item that only the test part had is lost"
+    columns = {"user_id": [user for user, _ in noise], "item_id": [item for _, item in noise]}
+    pq.write_table(pa.table(columns), split / "test.parquet")
+
+
+def test_noise_in_the_test_part_changes_no_choice(split: Path, tmp_path: Path) -> None:
+    asked = settings(
+        split,
+        *METHODS,
+        objective=Objective("recall@20/niche"),
+        constraints=[Constraint.parse("recall@20>=90% of lightgcn")],
+    )
+    before = answer_json(start_tune(asked, tmp_path / "before"))
+    replace_test_by_noise(split)
+    after = answer_json(start_tune(asked, tmp_path / "after"))
+    assert outcomes(Journal.read(tmp_path / "before")) == outcomes(Journal.read(tmp_path / "after"))
+    for name in ("winner", "second", "goal", "rounds", "front"):
+        assert before[name] == after[name]
+    for method in METHODS:
+        chosen = [found["methods"][method]["chosen"] for found in (before, after)]
+        assert chosen[0]["number"] == chosen[1]["number"]
+    tests = [found["methods"]["ease"]["test"][0]["metrics"]["recall@20"] for found in (before, after)]
+    assert tests[0] != tests[1]  # it was the test part
+
+
+def test_the_test_part_is_not_in_memory_while_searching(split: Path) -> None:
+    spec = resolve(str(split), "mostpop")
+    loaded = load_data(spec)
+    assert loaded.split.test is not None
+    secret = loaded.split.test.fingerprint
+    del loaded
+    data = load_search_data(spec)
+    gc.collect()
+    alive = [each for each in gc.get_objects() if type(each) is Interactions]
+    assert any(each is data.train for each in alive)
+    assert secret not in [each.fingerprint for each in alive]
+
+
+def test_a_finished_search_is_not_tested_again(split: Path, tmp_path: Path) -> None:
+    asked = settings(split, "mostpop", "ease", trials=2)
+    first = answer_json(start_tune(asked, tmp_path / "t"))
+    metrics = tmp_path / "t" / "runs" / "ease-seed1" / "metrics.json"
+    written = metrics.stat().st_mtime_ns
+    assert answer_json(resume_tune(tmp_path / "t")) == first
+    assert metrics.stat().st_mtime_ns == written
+
+
+def test_the_preset_and_the_command_give_the_chosen_model_again(split: Path, tmp_path: Path) -> None:
+    asked = settings(split, "lightgcn", trials=2, objective=Objective("recall@5"))
+    answer = start_tune(asked, tmp_path / "t")
+    found = answer_json(answer)["methods"]["lightgcn"]
+    spec = resolve(str(split), "lightgcn", presets=[found["preset"]], device="cpu", threads=1)
+    assert spec.config == asked.spec("lightgcn", found["chosen"]["values"]).config
+    assert spec.train == asked.spec("lightgcn", found["chosen"]["values"]).train
+    words = found["command"].split()
+    assert words[:2] == ["caged", "train"]
+    outcome = caged(*words[1:], "--no-report", "--json", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["metrics"]["recall@20"] == found["test"][0]["metrics"]["recall@20"]
+
+
+@pytest.mark.slow
+def test_kill_9_loses_no_trial_and_doubles_none(split: Path, tmp_path: Path) -> None:
+    """A process of its own, killed wherever it is once some trials are made."""
+    sets = [part for text in TINY for part in ("--set", text)]
+    arguments = ["--methods", "lightgcn,ease", "--trials", "6", "--epochs", "20", "--seeds", "1", "--out", "killed"]
+    process = spawn("tune", "--data", split, *arguments, *sets, "--device", "cpu", "--threads", "1", cwd=tmp_path)
+    journal = tmp_path / "killed" / "journal.jsonl"
+    while process.poll() is None and (not journal.is_file() or journal.read_bytes().count(b"\n") < 6):
+        pass
+    assert process.poll() is None
+    process.kill()
+    ended(process)
+    resume_tune(tmp_path / "killed")
+    start_tune(settings(split, "lightgcn", "ease", trials=6, epochs=20), tmp_path / "whole")
+    assert outcomes(Journal.read(tmp_path / "killed")) == outcomes(Journal.read(tmp_path / "whole"))
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    ends = [(line["method"], line["trial"]) for line in lines if line["event"] == "end"]
+    assert sorted(ends) == [(method, number) for method in ("ease", "lightgcn") for number in range(6)]
