@@ -27,7 +27,7 @@ class APDA(Recommender):
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
-        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        gamma (none): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
@@ -39,20 +39,20 @@ class APDA(Recommender):
         dropout (node): what (6) drops: entries of a node's row, whole messages, or entries of each message
         dropout_rate (0.4): share that (6) drops, training only
         without (none): ablation: A~ = 1 in (6); rho = 0; a = 1 and no normalisation in (1)
-        memory_gib (16): most memory that the masks of dropout=message may take
+        memory_gib (16): memory limit for the masks of dropout=message
 
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -108,26 +108,26 @@ class AdjNorm(Recommender):
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
-        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        gamma (none): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
         r (0.5): exponent of the source's degree in (1); the target's is 1 - r; 0.5 is LightGCN
         self_loop (false): add every node to its own neighbours before normalising
-        l2_on (layer0): rows of the batch that the L2 term takes
+        l2_on (layer0): rows of the batch in the L2 term
 
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -181,8 +181,8 @@ class AdvDrop(Recommender):
         att_dim (10): rows of Q and of K'
         center (sender): node over whose messages (2) takes the mean
         keep_prob (0.8): divisor of kept entries, with rescale=keep_prob
-        rescale (keep_prob): kept entries are divided by keep_prob, or by their own probability to be kept: then A~ is their mean
-        min_keep (0.1): least probability to keep an entry, with rescale=prob: bounds the divisor
+        rescale (keep_prob): divide kept entries by keep_prob, or by their own probability of being kept, so that their mean is A~
+        min_keep (0.1): smallest probability of keeping an entry, with rescale=prob: limits the divisor
         interval (7): an adversarial phase comes before every interval-th epoch
         adv_epochs (5): passes over the batches in an adversarial phase
         adv_steps (none): steps in an adversarial phase instead of whole passes, such as 100; none: adv_epochs passes
@@ -195,15 +195,15 @@ class AdvDrop(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -260,7 +260,7 @@ class CAGED(Recommender):
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
-        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        gamma (none): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
@@ -271,7 +271,7 @@ class CAGED(Recommender):
         estimator_layers (3): hidden layers of encoder and decoder
         estimator_epochs (1): passes over the edges per update
         estimator_batch_size (2048): edges per step of the estimator
-        estimator_input (pooled): embeddings that it sees: propagated or layer 0
+        estimator_input (pooled): embeddings that the estimator sees: propagated or layer 0
         estimator_pretrain_epochs (50): passes over the edges before training, with without=two_stage
         estimator_precision (auto): matrix products of the estimator; auto is bf16 on CUDA, float32 on CPU
         estimator_capture (true): on CUDA, record a training step of the estimator once and replay it
@@ -287,15 +287,15 @@ class CAGED(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -356,15 +356,15 @@ class EASE(Recommender):
     Options of the method:
         ridge (500): lambda in (1): larger is smoother and closer to popularity
         precision (float64): numbers of (2)
-        memory_gib (16): most memory that fitting may take
+        memory_gib (16): memory limit for fitting
 
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -406,7 +406,7 @@ class GALORE(Recommender):
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
-        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        gamma (none): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
@@ -418,21 +418,21 @@ class GALORE(Recommender):
         mixup_bound (0.5): largest share v of the positive in a mixed negative (6); 0: plain negatives
         pool_layer0 (true): layer 0 counts in the mean (5), as in LightGCN
         l2_form (common): L2 term of fine-tuning: common, LightGCN's; official, norms of propagated rows
-        pretrain_epochs (none): most epochs of stage pretrain; none: train.epochs
-        finetune_epochs (60): most epochs of stage finetune; none: train.epochs
+        pretrain_epochs (none): maximum epochs of stage pretrain; none: train.epochs
+        finetune_epochs (60): maximum epochs of stage finetune; none: train.epochs
 
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -494,15 +494,15 @@ class IPS(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -612,21 +612,21 @@ class ItemKNN(Recommender):
         shrinkage (10): in (2): pulls similarities from few common users towards 0
         weighting (none): weight of an interaction in (1)
         bm25_k1 (1.2): k1 of bm25: how fast popularity saturates
-        bm25_b (0.75): b of bm25: how far popularity counts as length
-        memory_gib (16): most memory that fitting may take
+        bm25_b (0.75): b of bm25: how much popularity counts as length
+        memory_gib (16): memory limit for fitting
 
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -668,7 +668,7 @@ class LightGCN(Recommender):
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
-        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        gamma (none): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
@@ -676,15 +676,15 @@ class LightGCN(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -733,15 +733,15 @@ class LightGCNBCE(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -783,21 +783,21 @@ class MACR(Recommender):
         alpha (0.01): weight of the item branch in (6)
         beta (0.001): weight of the user branch in (6)
         c (scan): constant match in (7): a number, or scan: chosen on validation after training, 0 without validation
-        c_candidates (0, 0.5, 1, 2, 5, 10, 20, 30, 40): values that the scan tries; among equals the first wins
+        c_candidates (0, 0.5, 1, 2, 5, 10, 20, 30, 40): values that the scan tries; the first wins a tie
         fusion (allpairs): (2) over all pairs of triples of a batch, or within each triple
 
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -838,15 +838,15 @@ class MostPopular(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -889,15 +889,15 @@ class Reg(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda
@@ -942,7 +942,7 @@ class Softmax(Recommender):
         layer_scale (1): layer weights a_l proportional to layer_scale ** l; 1 is the mean
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         temperature (0.15): divisor tau of the cosines in (2)
-        gamma (0.1): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left
+        gamma (0.1): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity
         candidates (batch): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives
         candidate_rows (2048): rows of a chunk: consecutive rows of a batch that share their candidates
         known (keep): candidates that the user owns in training: keep, or mask them
@@ -950,15 +950,15 @@ class Softmax(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda

@@ -199,7 +199,7 @@ def test_wrong_wishes_are_one_sentence(finished_run: Path, parts: Path, lists: P
 
 
 def test_an_adjusted_run_is_not_adjusted_again(adjusted_run: Path) -> None:
-    refused(caged("adjust", adjusted_run, "--strength", "0.1"), "is adjusted already")
+    refused(caged("adjust", adjusted_run, "--strength", "0.1"), "is already adjusted")
 
 
 def test_a_run_without_validation_wants_a_strength(released: Path, tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_model_is_adjusted_saved_and_loaded(log_csv: Path, tmp_path: Path) -> 
     assert package.load(tmp_path / "model").recommend(k=5).equals(stronger.recommend(k=5))
     assert not stronger.recommend(k=5).equals(model.recommend(k=5))
     assert model.adjusted(strength=0.0).recommend(k=5).equals(model.recommend(k=5))
-    with pytest.raises(package.CagedError, match="adjusted already"):
+    with pytest.raises(package.CagedError, match="already adjusted"):
         new.adjusted()
 
 

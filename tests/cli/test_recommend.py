@@ -102,7 +102,7 @@ def test_allow_and_deny_lists(finished_run: Path, tmp_path: Path, caplog: pytest
     outcome = caged("recommend", finished_run, "--users", "u03", "-k", "2", "--json", *lists)
     expected = library.load(finished_run).recommend("u03", k=2, candidates=["i30", "i20"])
     assert rows(outcome.out) == expected.to_pylist()
-    assert "1 of the 4 ids in candidates are unknown to the model and were passed over, e.g. 'nothing'" in caplog.text
+    assert "1 of the 4 ids in candidates are unknown to the model and were ignored, e.g. 'nothing'" in caplog.text
 
 
 def test_lists_that_cannot_be_read(finished_run: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_experiments_take_the_core_of_a_log_and_refuse_it_for_parts(
     dataset = start(spec, tmp_path / "run").run.dataset
     assert (dataset["users"], dataset["items"]) == (core.user_count, core.item_count)
     assert sum(dataset["interactions"].values()) == len(core)
-    for source, message in ((released, "is split already"), (log_csv, "leaves nothing")):
+    for source, message in ((released, "is already split"), (log_csv, "leaves nothing")):
         with pytest.raises(CagedError, match=message):
             start(resolve(str(source), "mostpop", overrides=["data.k_core=40"], device="cpu"), tmp_path / "no")
     assert not (tmp_path / "no").exists()

@@ -289,7 +289,7 @@ def test_damaged_files_leave_nothing(tmp_path: Path) -> None:
     (tmp_path / "log.csv.gz").write_bytes(compressed[:-20])
     pq.write_table(a_log(), tmp_path / "log.parquet")
     (tmp_path / "log.parquet").write_bytes((tmp_path / "log.parquet").read_bytes()[:-20])
-    for name, message in (("log.csv.gz", "damaged or truncated gzip"), ("log.parquet", "no readable Parquet")):
+    for name, message in (("log.csv.gz", "damaged or truncated gzip"), ("log.parquet", "not a readable Parquet")):
         with pytest.raises(DataError, match=message):
             import_log([tmp_path / name], tmp_path / "out")
     assert {path.name for path in tmp_path.iterdir()} == {"log.csv.gz", "log.parquet"}
@@ -351,7 +351,7 @@ def test_a_damaged_folder_is_refused(tmp_path: Path) -> None:
 
     damages = [
         ("manifest.json", b"{", "not readable JSON"),
-        ("manifest.json", b"[]", "no manifest of format 1"),
+        ("manifest.json", b"[]", "not a manifest of format 1"),
         ("manifest.json", json.dumps(other).encode(), "rows, manifest.json says 5"),
         ("interactions.parquet", whole["interactions.parquet"][:-9], "cannot be read"),
         ("users.parquet", b"", "cannot be read"),

@@ -255,7 +255,7 @@ def test_the_item_table_of_a_folder_joins_the_catalogue(tmp_path):
 def test_a_broken_item_table_is_one_sentence(tmp_path):
     folder = market_folder(tmp_path)
     (folder / "items.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(DataError, match="is no item table"):
+    with pytest.raises(DataError, match="is not an item table"):
         load(folder)
 
 

@@ -137,7 +137,7 @@ def refused(outcome: Outcome, folder: Path) -> str:
 def test_another_loss_is_refused_and_the_same_is_not(log_csv: Path, finished_run: Path, tmp_path: Path) -> None:
     out, softmax = tmp_path / "run", ("--set", "method.loss=softmax")
     error = refused(galore(log_csv, out, "--init", finished_run, *softmax), out)
-    assert "was trained with loss bpr, and this run is to have loss softmax" in error
+    assert "was trained with loss bpr, but this run has loss softmax" in error
     train(log_csv, tmp_path / "first", "--set", "method.embedding_size=4", method="softmax")
     assert galore(log_csv, out, "--init", tmp_path / "first", *softmax).code == 0
 
@@ -165,14 +165,14 @@ def test_another_catalogue_is_refused(pairs: list[Pair], log_csv: Path, finished
 def test_another_width_is_refused(log_csv: Path, finished_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     error = refused(galore(log_csv, out, "--init", finished_run, "--set", "method.embedding_size=8"), out)
-    assert "has embedding_size 4, and this run has 8; use --set method.embedding_size=4" in error
+    assert "has embedding_size 4, but this run has 8; use --set method.embedding_size=4" in error
 
 
 def test_another_protocol_is_refused(released: Path, tmp_path: Path) -> None:
     train(released, tmp_path / "honest")
     out = tmp_path / "run"
     error = refused(galore(released, out, "--init", tmp_path / "honest", "--protocol", "paper"), out)
-    assert "under protocol 'honest', and this run is under 'paper'" in error
+    assert "under protocol 'honest', but this run uses 'paper'" in error
 
 
 def test_a_run_of_another_method_is_refused(log_csv: Path, tmp_path: Path) -> None:

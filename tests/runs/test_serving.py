@@ -105,8 +105,8 @@ def test_unknown_ids_in_the_lists_are_told(model: caged.Recommender, caplog: pyt
     with caplog.at_level(logging.WARNING, logger="caged"):
         model.recommend("u03", k=2, candidates=["i30", "nothing", "i20"], exclude=["gone"])
     assert caplog.messages == [
-        "1 of the 3 ids in candidates are unknown to the model and were passed over, e.g. 'nothing'",
-        "1 of the 1 ids in exclude are unknown to the model and were passed over, e.g. 'gone'",
+        "1 of the 3 ids in candidates are unknown to the model and were ignored, e.g. 'nothing'",
+        "1 of the 1 ids in exclude are unknown to the model and were ignored, e.g. 'gone'",
     ]
 
 

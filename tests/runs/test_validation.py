@@ -153,7 +153,7 @@ def test_a_run_compares_with_an_audit_of_the_same_two_files_and_with_other_metho
     found = json.loads(caged("compare", tmp_path / "mostpop", tmp_path / "audit", "--json").out)
     recall = next(one for one in found["differences"] if one["metric"] == "recall@20")
     assert recall["difference"] == 0.0
-    assert any("what is popular is counted slightly differently" in note for note in found["notes"])
+    assert any("popularity is counted slightly differently" in note for note in found["notes"])
     against = ("--fail-if", "recall@20 drops 1%", "--against", tmp_path / "mostpop")
     gated = caged("audit", lists, "--train", released / "train.txt", "--test", released / "test.txt", *against)
     assert gated.code == 0, gated.err

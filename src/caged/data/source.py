@@ -123,7 +123,7 @@ def load_dataset(
     """A known dataset out of the folder that holds its files in one of its forms."""
     found = dataset.find(folder)
     if found is None:
-        raise DataError(f"{folder} is no folder of dataset '{dataset.name}'; it needs {dataset.wanted_files}")
+        raise DataError(f"{folder} is not a folder of dataset '{dataset.name}'; it needs {dataset.wanted_files}")
     layout, files = found
     if catalogue == "max_id":
         if layout.read is not suffix_decides:
@@ -314,7 +314,7 @@ def _listed_items(path: Path, ids: IdsAs) -> IdMap | None:
         return IdMap.of(ids_of(Column(pq.read_table(path, columns=["item_id"])["item_id"], "item_id", str(path)), ids))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
         raise DataError(
-            f"{path} is no item table ({error}); it needs a column item_id, repair it or move it away"
+            f"{path} is not an item table ({error}); it needs a column item_id, repair it or move it away"
         ) from error
 
 

@@ -109,7 +109,7 @@ _ROWS = (
         unit="share",
         groups=_BY_BOTH,
         formula=accuracy(ranking.recall),
-        meaning="Share of a user's relevant items that stand among the first {k} of the list; the average user.",
+        meaning="Share of a user's relevant items that are among the first {k} of the list; the average user.",
         needs_test=True,
     ),
     Metric(
@@ -119,7 +119,7 @@ _ROWS = (
         groups=_WHOLE,
         formula=accuracy(ranking.precision),
         meaning="Share of the first {k} places that hold a relevant item; the average user. Divides by {k} even "
-        "where a list is shorter.",
+        "if a list is shorter.",
         needs_test=True,
     ),
     Metric(
@@ -137,8 +137,8 @@ _ROWS = (
         unit="share",
         groups=_WHOLE,
         formula=accuracy(ranking.r_precision),
-        meaning="Share of a user's R relevant items that stand in the first R places, of which at most {k} are read; "
-        "the average user. 1 is a list that opens with everything relevant.",
+        meaning="Share of a user's R relevant items that are in the first R places, reading at most {k}; "
+        "the average user. 1 is a list that starts with everything relevant.",
         needs_test=True,
     ),
     Metric(
@@ -165,8 +165,8 @@ _ROWS = (
         unit="share",
         groups=_WHOLE,
         formula=accuracy(ranking.average_precision),
-        meaning="Precision at the place of each relevant item among the first {k}, added up and divided by the "
-        "smaller of {k} and the number of relevant items; the average user.",
+        meaning="Precision at the place of each relevant item among the first {k}, summed and divided by {k} or by "
+        "the number of relevant items, whichever is smaller; the average user.",
         needs_test=True,
     ),
     Metric(
@@ -175,7 +175,7 @@ _ROWS = (
         unit="share",
         groups=_WHOLE,
         formula=accuracy(ranking.rank_biased_precision),
-        meaning="Share of what a reader sees that is relevant, if each item is followed by the next with probability "
+        meaning="How much of what a reader sees is relevant, if the reader goes on to the next item with probability "
         f"{ranking.PERSISTENCE}, among the first {{k}} (rank-biased precision without its residual); the average user.",
         needs_test=True,
     ),
@@ -185,8 +185,8 @@ _ROWS = (
         unit="share",
         groups=_BY_BOTH,
         formula=accuracy(ranking.ndcg),
-        meaning="Relevant items among the first {k}, each weighted by 1/log2(place + 1), over the best sum that is "
-        "possible; the average user.",
+        meaning="Relevant items among the first {k}, each weighted by 1/log2(place + 1), divided by the best possible "
+        "sum; the average user.",
         needs_test=True,
     ),
     Metric(
@@ -195,8 +195,8 @@ _ROWS = (
         unit="share",
         groups=_BY_ITEMS,
         formula=accuracy(ranking.ndcg_hits100),
-        meaning="As NDCG, but compared with the best order of the hits in the first 100 places only. It rewards "
-        "lists that find little and exists to compare with published tables.",
+        meaning="Like NDCG, but compared only with the best order of the hits in the first 100 places. It rewards "
+        "lists that find little; use it only to compare with published tables.",
         needs_test=True,
         published=True,
         depth=ranking.IDEAL_DEPTH,
@@ -217,7 +217,7 @@ _ROWS = (
         formula=mean_of(lambda lists, k: bias.popularity_lift(lists.popularity(k), lists.profile_popularity)),
         meaning="How much more popular the first {k} items are than the user's own training items: (list average - "
         "own average) / own average. 0 is as popular as the history, 1 is twice as popular; the mean of "
-        "the users' ratios.",
+        "all users' ratios.",
     ),
     Metric(
         name="delta_gap",
@@ -225,8 +225,8 @@ _ROWS = (
         unit="change",
         groups=_BY_USERS,
         formula=OfSums(popularity_of_list_and_profile, *GAP),
-        meaning="As the popularity lift, but the averages are taken over the users first and then compared: the "
-        "ratio of means (delta GAP). It can differ from the popularity lift in size and in sign.",
+        meaning="Like the popularity lift, but averaged over the users first and then compared: the ratio of "
+        "means (delta GAP). Its size and even its sign can differ from the popularity lift.",
     ),
     Metric(
         name="tail_share",
@@ -255,7 +255,7 @@ _ROWS = (
             lambda lists, k: bias.novelty(lists.items, lists.groups.degrees, lists.reference.trained_users, k)
         ),
         meaning="Average of -log2(training users of the item / all training users) over the first {k}, in bits: "
-        "higher is less known; the average user.",
+        "higher means less known; the average user.",
     ),
     Metric(
         name="upd",
@@ -272,8 +272,8 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=mean_of(lambda lists, k: bias.pru(*lists.relevant_pairs, len(lists.users), k)),
-        meaning="Among a user's relevant items, whether popular ones stand higher (rank correlation): 0 is no "
-        "preference, 1 always the popular first; the average user.",
+        meaning="Among a user's relevant items, whether popular ones rank higher (rank correlation): 0 is no "
+        "preference, 1 always puts popular ones first; the average user.",
         needs_test=True,
     ),
     Metric(
@@ -282,8 +282,8 @@ _ROWS = (
         unit="share",
         groups=_WHOLE,
         formula=mean_of(lambda lists, k: ranking.serendipity(lists.unexpected_hits(k), lists.relevant[None], k)),
-        meaning="Share of the first {k} places that hold a relevant item which is not among the {k} most popular items "
-        "that are new to the user: precision without what a plain list of bestsellers finds; the average user.",
+        meaning="Share of the first {k} places that hold a relevant item outside the {k} most popular items that "
+        "are new to the user: precision without what a plain list of bestsellers finds; the average user.",
         needs_test=True,
     ),
     Metric(
@@ -292,7 +292,7 @@ _ROWS = (
         unit="share",
         groups=_BY_ITEMS,
         formula=OfItems(lambda shown: exposure.coverage(shown.amounts, shown.members)),
-        meaning="Share of the items that stand in at least one list of {k}.",
+        meaning="Share of the items that are in at least one list of {k}.",
     ),
     Metric(
         name="gini",
@@ -300,8 +300,8 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=OfItems(lambda shown: gini(shown.amounts)),
-        meaning="How unequally the places of all lists of {k} are spread over the items: 0 all items alike, near 1 "
-        "a few items take everything.",
+        meaning="How unequally the places of all lists of {k} are spread over the items: 0 means all items alike; "
+        "near 1, a few items take everything.",
     ),
     Metric(
         name="exposure_gini",
@@ -309,8 +309,8 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=OfItems(lambda shown: gini(shown.amounts), DISCOUNTED_PLACES),
-        meaning="As the Gini, but a place counts 1/log2(place + 1), since the top of a list is seen more: 0 all items "
-        "alike, near 1 a few items take all attention.",
+        meaning="Like the Gini, but a place counts 1/log2(place + 1), because people see the top of a list more: 0 "
+        "means all items alike; near 1, a few items take all the attention.",
     ),
     Metric(
         name="entropy",
@@ -318,7 +318,8 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=OfItems(lambda shown: exposure.entropy(shown.amounts)),
-        meaning="How evenly the places of all lists of {k} are spread over the items: 1 all alike, 0 a single item.",
+        meaning="How evenly the places of all lists of {k} are spread over the items: 1 means all alike, 0 "
+        "a single item.",
     ),
     Metric(
         name="personalisation",
@@ -326,8 +327,8 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=OfItems(lambda shown: exposure.personalisation(shown.amounts, shown.lists), UNIT_LISTS),
-        meaning="How different the lists of {k} of two users are, on average over all pairs: 0 everybody gets the same "
-        "items, 1 no two lists share one.",
+        meaning="How different the lists of {k} of two users are, on average over all pairs: 0 means everybody gets "
+        "the same items, 1 that no two lists share one.",
     ),
     Metric(
         name="exposure_kl",
@@ -344,8 +345,8 @@ _ROWS = (
         unit="share",
         groups=ITEM_GROUPS,
         formula=OfSums(shown_and_could_be, *RATIO),
-        meaning="Of all pairs of a listed user and an item of the group that is new to the user, the share that "
-        "stands in the lists of {k}.",
+        meaning="Of all pairs of a user with a list and an item of the group that is new to the user, the share that "
+        "is in the lists of {k}.",
         of_catalogue=True,
     ),
     Metric(
@@ -354,7 +355,7 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=RATES_APART,
-        meaning="Statistical parity: how far the exposure rates of popular and niche items are apart, |a - b| / (a "
+        meaning="Statistical parity: how far apart the exposure rates of popular and niche items are, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         of_catalogue=True,
         of_groups=True,
@@ -365,7 +366,8 @@ _ROWS = (
         unit="share",
         groups=ITEM_GROUPS,
         formula=OfSums(found_and_wanted, *RATIO),
-        meaning="Found relevant items of the group over all its relevant items, added up over users first.",
+        meaning="Relevant items of the group that were found, divided by all its relevant items, both summed over "
+        "users.",
         needs_test=True,
     ),
     Metric(
@@ -374,7 +376,7 @@ _ROWS = (
         unit="index",
         groups=_WHOLE,
         formula=RECALLS_APART,
-        meaning="Equal opportunity: how far the pooled recalls of popular and niche items are apart, |a - b| / (a "
+        meaning="Equal opportunity: how far apart the pooled recalls of popular and niche items are, |a - b| / (a "
         "+ b). 0 is equal; it hides which one is ahead.",
         needs_test=True,
         of_groups=True,
@@ -385,7 +387,7 @@ _ROWS = (
         unit="index",
         groups=(),
         formula=OfSums(shown_and_could_be, *SPREAD, vector=DEVIATIONS, of_two=RATES_APART),
-        meaning="Statistical parity: how far the exposure rates of all groups of a family are apart, their standard "
+        meaning="Statistical parity: how far apart the exposure rates of all groups of a family are, their standard "
         "deviation over their mean. 0 is equal; it hides which one is ahead.",
         of_catalogue=True,
         of_family=True,
@@ -396,7 +398,7 @@ _ROWS = (
         unit="index",
         groups=(),
         formula=OfSums(found_and_wanted, *SPREAD, vector=DEVIATIONS, of_two=RECALLS_APART),
-        meaning="Equal opportunity: how far the pooled recalls of all groups of a family are apart, their standard "
+        meaning="Equal opportunity: how far apart the pooled recalls of all groups of a family are, their standard "
         "deviation over their mean. 0 is equal; it hides which one is ahead.",
         needs_test=True,
         of_family=True,

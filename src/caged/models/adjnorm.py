@@ -58,7 +58,7 @@ class AdjNormConfig(LightGCNConfig):
     )
     l2_on: str = option(
         "layer0",
-        "rows of the batch that the L2 term takes",
+        "rows of the batch in the L2 term",
         source="LightGCN code; the r-AdjNorm code takes the propagated ones",
         choices=("layer0", "propagated"),
     )

@@ -34,7 +34,7 @@ class SoftmaxOptions:
     temperature: float = option(0.15, "divisor tau of the cosines in (2)", above=0, search=(0.1, 0.15, 0.2, 0.3, 0.4))
     gamma: float = option(
         0.1,
-        "share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left",
+        "share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity",
         minimum=-1,
         maximum=1,
         search=(0.0, 0.1, 0.2, 0.3, 0.5),

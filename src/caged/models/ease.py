@@ -51,7 +51,7 @@ class EASEConfig:
         search=(10.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2000.0),
     )
     precision: str = option("float64", "numbers of (2)", choices=tuple(PRECISIONS))
-    memory_gib: float = option(16.0, "most memory that fitting may take", above=0)
+    memory_gib: float = option(16.0, "memory limit for fitting", above=0)
 
 
 def needed_bytes(item_count: int, precision: str) -> int:

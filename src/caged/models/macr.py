@@ -82,7 +82,7 @@ class MACRConfig(BackboneConfig):
     )
     c_candidates: tuple[float, ...] = option(
         (0.0, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0),
-        "values that the scan tries; among equals the first wins",
+        "values that the scan tries; the first wins a tie",
         source="our choice: up to the official 40",
     )
     fusion: str = option(

@@ -30,7 +30,7 @@ INTERVAL += "about another training run."
 CHANCE = "What chance showed"
 # Two sentences: why this is the fairest judge.
 WHY_FAIREST = (
-    "Here chance, not a shop, chose what people saw, and what they liked and did not like was written down, so nobody "
+    "Here chance, not a shop, chose what people saw, and what they liked and disliked was recorded, so nobody "
     "is rewarded for repeating what was popular enough to be shown. The only question left is whether a recommender "
     "puts what a person liked above what the same person did not like, which makes this the fairest judge there is."
 )

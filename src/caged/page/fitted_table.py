@@ -72,7 +72,7 @@ def fitted_lines(headers: Row, rows: Sequence[Row], width: int, *, keys: int = 1
 def _left_out(names: Row, width: int) -> list[Line]:
     if not names:
         return []
-    said = f"(no room for: {', '.join(names)}; a wider terminal, a pipe and --json show all)"
+    said = f"(no room for: {', '.join(names)}; use a wider terminal, a pipe or --json to see all)"
     return [Line(line) for line in wrapped(said, width)]
 
 

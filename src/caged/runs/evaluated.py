@@ -146,7 +146,7 @@ def _in_rows_of(train: Interactions, part: Interactions) -> Interactions:
     known = known_users & (train.item_ids.rows(part.item_ids.values)[part.items] >= 0)
     left_out = int(np.count_nonzero(~known))
     if left_out == len(part):
-        raise DataError("the model knows no pair of a user and an item of test; do both write their ids alike?")
+        raise DataError("the model knows no pair of a user and an item of test; do both use the same ids?")
     if left_out:
         logger.warning(
             "%d of the %d pairs of test (%.1f%%) name users or items that the model does not know: left out",

@@ -136,7 +136,7 @@ def resume(
 
 def _refuse_finished(folder: RunFolder) -> None:
     if folder.run.status == "finished":
-        raise AlreadyFinished(f"the run in {folder.path} is finished already; start a new one with another --out")
+        raise AlreadyFinished(f"the run in {folder.path} is already finished; start a new one with another --out")
 
 
 def _resume(

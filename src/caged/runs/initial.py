@@ -83,7 +83,7 @@ def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
     losses = [loss_of(config) for config in (trained.config, spec.config)]
     if losses[0] != losses[1]:
         raise RunError(
-            f"--init {folder} was trained with loss {losses[0]}, and this run is to have loss {losses[1]}; give a run "
+            f"--init {folder} was trained with loss {losses[0]}, but this run has loss {losses[1]}; give a run "
             f"with the same loss, or set that of this one"
         )
     if run.status != "finished":
@@ -92,7 +92,7 @@ def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
         )
     if trained.protocol != spec.protocol:
         raise RunError(
-            f"--init {folder} was trained under protocol '{trained.protocol}', and this run is under "
+            f"--init {folder} was trained under protocol '{trained.protocol}', but this run uses "
             f"'{spec.protocol}'; give a run under the same protocol"
         )
     if run.dataset["split_fingerprint"] != data.split.fingerprint:
@@ -106,6 +106,6 @@ def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
 def _check_width(folder: Path, width: int, spec: ExperimentSpec) -> None:
     if width != spec.config.embedding_size:
         raise ConfigError(
-            f"--init {folder} has embedding_size {width}, and this run has {spec.config.embedding_size}; use "
+            f"--init {folder} has embedding_size {width}, but this run has {spec.config.embedding_size}; use "
             f"--set method.embedding_size={width}"
         )

@@ -88,7 +88,7 @@ def _facts(source: Source, parts: Split) -> DatasetFacts:
 def _core_of(source: Source, k: int) -> Source:
     if source.log is None:
         raise DataError(
-            f"data.k_core is {k}, but '{source.name}' is split already and its parts stay as they are; "
+            f"data.k_core is {k}, but '{source.name}' is already split and its parts stay as they are; "
             f"leave data.k_core out, or give one log"
         )
     core = k_core(source.log, k, k, where=str(source.path))

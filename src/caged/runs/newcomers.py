@@ -74,7 +74,7 @@ def known_histories(histories: Any, known: IdMap) -> Histories:
         strangers = wanted.external(np.unique(numbers[: len(owners)][rows < 0])).to_pylist()
         shown = ", ".join(repr(one) for one in strangers[:5])
         logger.warning(
-            "%d items of the histories are unknown to the model and were passed over: %s%s",
+            "%d items of the histories are unknown to the model and were ignored: %s%s",
             *(len(strangers), shown, ", ..." if len(strangers) > 5 else ""),
         )
     # Each item of a person once, ascending: a history is a set.

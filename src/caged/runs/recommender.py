@@ -311,7 +311,7 @@ class Recommender:
         """
         fitted = self.artefact
         if fitted.adjustment is not None:
-            raise ConfigError(f"this model is adjusted already ({fitted.adjustment}); adjust the one it was made from")
+            raise ConfigError(f"this model is already adjusted ({fitted.adjustment}); adjust the one it was made from")
         if strength is None:
             strength = self._strength_that_keeps(keep, form, k)
         adjustment = Adjustment(form, strength)

@@ -148,7 +148,9 @@ def _read_member(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -
     path = PurePosixPath(member.name)
     outside = path.is_absolute() or ".." in path.parts
     if not member.isfile() or outside or path.suffix != ".json" or member.size > MOST_BYTES:
-        raise RunError(f"{archive} holds '{member.name}', which is no record; only relative *.json files are allowed")
+        raise RunError(
+            f"{archive} holds '{member.name}', which is not a record; only relative *.json files are allowed"
+        )
     handle = tar.extractfile(member)
     assert handle is not None  # a regular file always has content
     content = handle.read()

@@ -173,7 +173,7 @@ def _rows_of_list(name: str, ids: Any, known: IdMap) -> Array:
     if len(asked.strangers):
         total = len(asked.rows) + len(asked.strangers)
         logger.warning(
-            "%d of the %d ids in %s are unknown to the model and were passed over, e.g. %r",
+            "%d of the %d ids in %s are unknown to the model and were ignored, e.g. %r",
             *(len(asked.strangers), total, name, asked.strangers[0].as_py()),
         )
     return asked.rows
@@ -211,9 +211,7 @@ def _popular(fitted: Artefact, users: int, k: int, allowed: Array | None) -> Lis
 def _table_of_strangers(lists: Lists, strangers: pa.Array, item_ids: IdMap, schema: pa.Schema) -> pa.Table:
     table = recommendations_table(lists, IdMap(strangers), item_ids)
     if table.schema.field("user_id").type != schema.field("user_id").type:
-        raise DataError(
-            "the unknown users are named by another type than the known ones; use integers or text for both"
-        )
+        raise DataError("the unknown users have ids of another type than the known ones; use integers or text for both")
     return table
 
 

@@ -32,20 +32,24 @@ PRESET_SECTIONS = ("train", "backbone", "methods")
 class DataConfig:
     user_column: str | None = option(None, "name of the user column; none: user_id")
     item_column: str | None = option(None, "name of the item column; none: item_id")
-    rating_column: str | None = option(None, "name of the rating column; none: rating, if there")
-    timestamp_column: str | None = option(None, "name of the time column; none: timestamp, if there")
-    ids: str = option("auto", "auto: integers where all ids are; text: every id is a name", choices=("auto", "text"))
-    min_rating: float | None = option(None, "keep only interactions rated at least this")
+    rating_column: str | None = option(None, "name of the rating column; none: rating, if there is one")
+    timestamp_column: str | None = option(None, "name of the time column; none: timestamp, if there is one")
+    ids: str = option(
+        "auto", "auto: integers if every id is an integer; text: every id is a name", choices=("auto", "text")
+    )
+    min_rating: float | None = option(None, "keep only interactions with at least this rating")
     k_core: int | None = option(
-        None, "of a log, keep only users and items with this many interactions among themselves", minimum=1
+        None,
+        "for a log, keep only users and items with at least this many interactions, once all others are gone",
+        minimum=1,
     )
     catalogue: str = option(
         "all",
         "all: the users and items of every part; train: only those of train and validation, and of the item table",
         choices=("all", "train"),
     )
-    split: str = option("random", "how a log is split; a folder with parts is split already", choices=tuple(KINDS))
-    split_seed: int = option(1, "seed of the split, apart from the seed of training", minimum=0)
+    split: str = option("random", "how a log is split; a folder with parts is already split", choices=tuple(KINDS))
+    split_seed: int = option(1, "seed of the split (training has its own seed)", minimum=0)
     validate_on: str | None = option(
         None, "take validation only from interactions with this COLUMN=VALUE, such as randomised traffic"
     )
@@ -71,12 +75,12 @@ class EvalConfig:
     )
     list_length: int = option(100, "length of the stored lists", source="ndcg_hits100 needs 100", minimum=1)
     popular_share: float = option(
-        float(POPULAR_SHARE), "which share of the items with training interactions is popular; the others are niche"
+        float(POPULAR_SHARE), "share of the trained items that counts as popular; the others are niche"
     )
     shown_k: tuple[int, ...] = option((5,), "cut-offs of shown_ndcg and shown_precision", minimum=1)
     shown_half: str = option(
         "all",
-        "whom to judge by what chance showed: all, or the first or second half of the users (by a hash of their ids), "
+        "users to judge by items shown at random: all, or the first or second half (by a hash of their ids), "
         "so that what is chosen on one half can be reported on the other",
         choices=HALVES,
     )

@@ -54,9 +54,9 @@ class TrainConfig:
         source="CAGED paper, section 4.1",
         minimum=1,
     )
-    epochs: int = option(1000, "most epochs per stage", source="LightGCN paper, section 4.1.2", minimum=1)
+    epochs: int = option(1000, "maximum number of epochs per stage", source="LightGCN paper, section 4.1.2", minimum=1)
     patience: int | None = option(
-        20, "validations in a row without improvement that end a stage; none: never", minimum=1
+        20, "end a stage after this many validations in a row without improvement; none: never", minimum=1
     )
     validation: str = option(
         "auto",
@@ -66,7 +66,7 @@ class TrainConfig:
     )
     refit: bool = option(
         False,
-        "after validation has decided, train once more on train and validation, with its decisions replayed",
+        "after validation has decided, train again on train and validation with the same decisions",
     )
     validate_every: int = option(1, "epochs between validations", minimum=1)
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
@@ -82,7 +82,7 @@ class TrainConfig:
     )
     precision: str = option(
         "auto",
-        "numbers of propagation on CUDA; sums are float32 in all of them",
+        "number format of propagation on CUDA; sums are always float32",
         choices=PRECISIONS,
         operational=True,
     )

@@ -175,7 +175,7 @@ def test_the_pinterest_part_says_that_it_is_one(root: Path, caplog: pytest.LogCa
         ("lastfm", {"train__tsv": "", "test__tsv": "1\t2\t3\n"}, "lastfm", "train.tsv is empty"),
         ("ml1m", {"ratings__dat": "0::11::5::978300760\n"}, "ml-1m", "column 1 holds 0; identifiers start at 1"),
         ("ml1m", {"ratings__dat": "1::0::5::978300760\n"}, "ml-1m", "column 2 holds 0; identifiers start at 1"),
-        ("ml1m", {"interactions__parquet": b"PAR1"}, "ml-1m", "no readable Parquet file"),
+        ("ml1m", {"interactions__parquet": b"PAR1"}, "ml-1m", "not a readable Parquet file"),
         ("coat", {"train__ascii": "1 x\n", "test__ascii": "1 0\n"}, "coat", "train.ascii is no matrix of numbers"),
         ("coat", {"train__ascii": "1 2\n1\n", "test__ascii": "1 0\n"}, "coat", "train.ascii is no matrix of numbers"),
         ("coat", {"train__ascii": "0 0\n0 0\n", "test__ascii": "1 0\n0 1\n"}, "coat", "no interactions"),

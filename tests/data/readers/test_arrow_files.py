@@ -27,7 +27,7 @@ def test_logs_in_every_form_are_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["l.feather", "l.jsonl", "l.jsonl.gz"])
 def test_damaged_files_and_missing_columns(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"{")
-    with pytest.raises(DataError, match="is no readable"):
+    with pytest.raises(DataError, match="is not a readable"):
         read_log(tmp_path / name)
     (tmp_path / "other.jsonl").write_text('{"user_id": 1, "thing": 2}\n')
     with pytest.raises(DataError, match="has no column 'item_id', found: 'user_id', 'thing'"):

@@ -43,9 +43,9 @@ def test_all_formats_have_one_fingerprint(tmp_path: Path) -> None:
     ("damage", "message"),
     [
         (lambda content: b"", "is empty"),
-        (lambda content: content[:-50], "no readable Parquet"),
-        (lambda content: content[:100] + b"\xff" * 500 + content[600:], "no readable Parquet"),
-        (lambda content: b"user_id,item_id\n1,2\n", "no readable Parquet"),
+        (lambda content: content[:-50], "not a readable Parquet"),
+        (lambda content: content[:100] + b"\xff" * 500 + content[600:], "not a readable Parquet"),
+        (lambda content: b"user_id,item_id\n1,2\n", "not a readable Parquet"),
     ],
 )
 def test_damaged_parquet(tmp_path: Path, damage: Any, message: str) -> None:
@@ -95,7 +95,7 @@ def test_min_rating_above_everything(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"user_id": [1]}, r"builtins\.dict is no frame"),
+        ({"user_id": [1]}, r"builtins\.dict is not a frame"),
         (pa.chunked_array([[1, 2]]), "cannot be read as an Arrow table"),
         (pd.DataFrame({"user_id": [1, "a"], "item_id": [1, 2]}), "cannot be read as an Arrow table"),
         (pd.DataFrame([[1, 2, 3]], columns=["user_id", "item_id", "item_id"]), "item_id"),
@@ -106,8 +106,8 @@ def test_min_rating_above_everything(tmp_path: Path) -> None:
         (pd.DataFrame({"user_id": [1, None], "item_id": [1, 2]}), "'user_id' is empty in data row 2"),
         (pl.DataFrame({"user_id": [None, None], "item_id": [1, 2]}), "'user_id' is empty in data row 1"),
         (pl.DataFrame({"user_id": ["a", ""], "item_id": [1, 2]}), "'user_id' is empty in data row 2"),
-        (pl.DataFrame({"user_id": [1.0, 1.5], "item_id": [1, 2]}), "'user_id' is 1.5, which is no exact integer"),
-        (pl.DataFrame({"user_id": [1.0, 1e17], "item_id": [1, 2]}), "no exact integer"),
+        (pl.DataFrame({"user_id": [1.0, 1.5], "item_id": [1, 2]}), "'user_id' is 1.5, which is not an exact integer"),
+        (pl.DataFrame({"user_id": [1.0, 1e17], "item_id": [1, 2]}), "not an exact integer"),
         (pl.DataFrame({"user_id": [1.0, float("nan")], "item_id": [1, 2]}), "'user_id' is nan"),
         (pl.DataFrame({"user_id": [1, -1], "item_id": [1, 2]}), "'user_id' is -1, a negative identifier"),
         (pl.DataFrame({"user_id": [1.0, -1.0], "item_id": [1, 2]}), "'user_id' is -1.0, a negative identifier"),

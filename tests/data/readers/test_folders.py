@@ -38,7 +38,7 @@ def test_what_is_no_folder_of_part_files(tmp_path: Path) -> None:
         part_files(tmp_path)
     (tmp_path / "a.csv").write_text("user_id,item_id\n1,7\n")
     (tmp_path / "b.parquet").write_bytes(b"")
-    with pytest.raises(DataError, match=r"is no folder of part files, found: a\.csv, b\.parquet"):
+    with pytest.raises(DataError, match=r"is not a folder of part files, found: a\.csv, b\.parquet"):
         part_files(tmp_path)
     (tmp_path / "b.parquet").unlink()
     (tmp_path / "b.csv").write_text("user_id,item_id\n1,\n")

@@ -49,7 +49,7 @@ def test_ones_are_no_ratings_zeros_no_interactions_and_repeats_add_up() -> None:
 @pytest.mark.parametrize(
     ("matrix", "options", "message"),
     [
-        (DENSE, {}, "ndarray is no sparse matrix of scipy"),
+        (DENSE, {}, "ndarray is not a scipy sparse matrix"),
         (sparse.csr_array(DENSE * 1j), {}, "type complex128; allowed are numbers"),
         (sparse.csr_array([[1.0, np.nan]]), {}, "holds nan in row 0, column 1; values must be finite"),
         (sparse.csr_array(DENSE), {"user_ids": ["a"]}, "1 user identifiers for 3 users"),
@@ -84,9 +84,9 @@ def test_damaged_npz_files(tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "huge.npz", huge)
     for content in (b"", b"not a zip", whole[:-30], whole[:60], (tmp_path / "other.npz").read_bytes()):
         path.write_bytes(content)
-        with pytest.raises(DataError, match="no readable sparse matrix"):
+        with pytest.raises(DataError, match="not a readable sparse matrix"):
             read_log(path)
-    with pytest.raises(DataError, match="no readable sparse matrix"):  # a pickle, which is never opened
+    with pytest.raises(DataError, match="not a readable sparse matrix"):  # a pickle, which is never opened
         read_log(tmp_path / "object.npz")
     with pytest.raises(DataError, match="has 1 user"):  # a shape that no memory holds does no harm
         read_log(tmp_path / "huge.npz")

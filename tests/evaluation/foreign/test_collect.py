@@ -197,7 +197,7 @@ def test_text_ids_and_text_files_that_look_like_integers(tmp_path: Path):
             pd.DataFrame([[0, 1, 1, 1]], columns=["user_id", "item_id", "rank", "rank"]),
             "cannot be read|2 columns named",
         ),
-        ([1, 2], "builtins.list is no frame with the Arrow C stream interface"),
+        ([1, 2], "builtins.list is not a frame with the Arrow C stream interface"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_a_sentence(rows, sentence):
@@ -229,7 +229,7 @@ def test_integers_where_train_has_text():
         ("lists.csv", "", "is empty"),
         ("lists.txt", "0 1 2\n", "cannot hold lists, because .txt files have neither score nor rank"),
         ("lists.xyz", "", "unknown suffix"),
-        ("lists.parquet", "no parquet", "no readable Parquet file"),
+        ("lists.parquet", "no parquet", "not a readable Parquet file"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path: Path, name, content, sentence):

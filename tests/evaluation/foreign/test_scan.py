@@ -149,7 +149,7 @@ def test_a_folder_of_part_files(tmp_path):
     (tmp_path / "_SUCCESS").touch()
     assert read(tmp_path) == (ORDERS, ())
     (tmp_path / "readme.md").write_text("hello")
-    with pytest.raises(DataError, match=r"is no folder of part files, found: .*readme\.md"):
+    with pytest.raises(DataError, match=r"is not a folder of part files, found: .*readme\.md"):
         read(tmp_path)
 
 

@@ -63,7 +63,7 @@ def test_without_a_test_the_history_is_the_measure_and_nothing_is_claimed_about_
     before = audit.exposure.degrees[audit.exposure.popular].sum() / audit.exposure.degrees.sum()
     assert "than the history" in items(with_values(audit, tail_share=1 - before + 0.1))
     assert "wanted" not in items(audit)
-    assert worth(audit).startswith("Whether people wanted these items is not known: no test part was given")
+    assert worth(audit).startswith("We do not know whether people wanted these items: no test part was given")
     assert "find" not in users(audit)
 
 

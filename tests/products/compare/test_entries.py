@@ -39,5 +39,5 @@ def test_a_run_that_did_not_finish_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["[]", '{"status": "finished"}'])
 def test_other_json_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "other.json").write_text(content)
-    with pytest.raises(CagedError, match=r"other.json is no recorded result"):
+    with pytest.raises(CagedError, match=r"other.json is not a recorded result"):
         read_entry(tmp_path / "other.json")

@@ -172,7 +172,7 @@ class _Transfer:
             return _TransferError(f"the server answered {code} {reason}")
         if code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and self.size:
             self._restart()
-            return _TransferError("the server could not go on where the transfer stopped")
+            return _TransferError("the server could not continue where the transfer stopped")
         return DownloadError(
             f"could not fetch {self.url}: the server answered {code} {reason}; the file may have moved, fetch it by "
             f"hand and use --from"

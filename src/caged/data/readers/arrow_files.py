@@ -35,6 +35,6 @@ def read_json_lines(path: Path, columns: Columns) -> pa.Table:
 
 def _unreadable(path: Path, kind: str, error: Exception) -> DataError:
     return DataError(
-        f"{path} is no readable {kind} ({str(error).splitlines()[0][:200] if str(error) else 'damaged'}); "
+        f"{path} is not a readable {kind} ({str(error).splitlines()[0][:200] if str(error) else 'damaged'}); "
         f"it may be damaged or truncated, fetch or write it again"
     )

@@ -89,7 +89,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     needed = ("interactions", "merged_duplicates", "columns")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or any(key not in manifest for key in needed):
         raise DataError(
-            f"{folder / MANIFEST} is no manifest of format {FORMAT}; import the log again with caged data import"
+            f"{folder / MANIFEST} is not a manifest of format {FORMAT}; import the log again with caged data import"
         )
     return manifest
 

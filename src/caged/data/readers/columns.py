@@ -226,7 +226,9 @@ def typed_ids(column: Column, ids: IdsAs) -> pa.Array:
     if pa.types.is_floating(values.type):
         numbers, whole = _whole_numbers(values)
         column.reject(
-            ~whole, "is {}, which is no exact integer,", "identifiers must be integers or strings, convert the column"
+            ~whole,
+            "is {}, which is not an exact integer,",
+            "identifiers must be integers or strings, convert the column",
         )
         values = pa.array(numbers.astype(np.int64))
     elif not pa.types.is_integer(values.type):

@@ -61,8 +61,8 @@ def opened_parquet(path: Path) -> Iterator[Any]:
             yield file
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(
-            f"{path} is no readable Parquet file ({str(error).splitlines()[0][:200]}); it may be damaged or truncated, "
-            f"fetch or write it again"
+            f"{path} is not a readable Parquet file ({str(error).splitlines()[0][:200]}); it may be damaged or "
+            f"truncated, fetch or write it again"
         ) from error
 
 
@@ -234,7 +234,7 @@ def arrow_table(frame: Any) -> pa.Table:
     """The whole of any frame with the Arrow C stream interface."""
     if not hasattr(frame, "__arrow_c_stream__"):
         raise DataError(
-            f"{type(frame).__module__}.{type(frame).__name__} is no frame with the Arrow C stream interface; "
+            f"{type(frame).__module__}.{type(frame).__name__} is not a frame with the Arrow C stream interface; "
             f"give a pandas (2.2 or later), polars or pyarrow table"
         )
     try:

@@ -25,7 +25,7 @@ def part_files(folder: Path) -> list[Path]:
     if len(suffixes) > 1 or None in suffixes:
         names = ", ".join(path.name for path in visible[:5])
         raise DataError(
-            f"{folder} is no folder of part files, found: {names}{', ...' if len(visible) > 5 else ''}; all of them "
+            f"{folder} is not a folder of part files, found: {names}{', ...' if len(visible) > 5 else ''}; all of them "
             f"need one suffix ({', '.join(READERS)}), so give the file that is meant"
         )
     return visible

@@ -50,7 +50,7 @@ def from_csr(matrix: Any, user_ids: Any = None, item_ids: Any = None) -> Interac
 
     where = "the sparse matrix"
     if not sparse.issparse(matrix):
-        raise DataError(f"{type(matrix).__name__} is no sparse matrix of scipy; convert it with scipy.sparse.csr_array")
+        raise DataError(f"{type(matrix).__name__} is not a scipy sparse matrix; convert it with scipy.sparse.csr_array")
     entries = _entries(matrix, where)
     users = _named_rows("user", user_ids, entries.shape[0])
     items = _named_rows("item", item_ids, entries.shape[1])
@@ -75,9 +75,9 @@ def read_npz(path: Path, columns: Columns) -> pa.Table:
     try:
         entries = _entries(sparse.load_npz(path), str(path))
     except DAMAGED as error:
+        reason = str(error)[:200].splitlines()[0] if str(error) else "damaged"
         raise DataError(
-            f"{path} is no readable sparse matrix ({str(error)[:200].splitlines()[0] if str(error) else 'damaged'}); "
-            f"write it again with scipy.sparse.save_npz"
+            f"{path} is not a readable sparse matrix ({reason}); write it again with scipy.sparse.save_npz"
         ) from error
     table = {columns.user: entries.users, columns.item: entries.items}
     return pa.table(table if entries.rating is None else {**table, columns.rating: entries.rating})

@@ -121,7 +121,7 @@ def _arrays(path: Path) -> pa.Table:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except DAMAGED as error:
-        raise DataError(f"{path} is no readable .npz file ({str(error)[:200]}); write it again") from error
+        raise DataError(f"{path} is not a readable .npz file ({str(error)[:200]}); write it again") from error
     return _matrix(path) if {"format", "shape", "data"} <= arrays.keys() else _pair(path, arrays)
 
 

@@ -93,14 +93,14 @@ class AdvDropConfig(BackboneConfig):
     )
     rescale: str = option(
         "keep_prob",
-        "kept entries are divided by keep_prob, or by their own probability to be kept: then A~ is their mean",
+        "divide kept entries by keep_prob, or by their own probability of being kept, so that their mean is A~",
         source=_CODE,
         choices=("keep_prob", "prob"),
         search=("keep_prob", "prob"),
     )
     min_keep: float = option(
         0.1,
-        "least probability to keep an entry, with rescale=prob: bounds the divisor",
+        "smallest probability of keeping an entry, with rescale=prob: limits the divisor",
         source="our choice: without a bound single entries can grow until training fails",
         above=0,
         maximum=1,

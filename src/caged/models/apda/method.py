@@ -102,7 +102,7 @@ class APDAConfig(LightGCNConfig):
         source="APDA code: variants WS, RC and AW",
         choices=("none", "weight_scaling", "residual", "adaptive_weight"),
     )
-    memory_gib: float = option(16.0, "most memory that the masks of dropout=message may take", above=0)
+    memory_gib: float = option(16.0, "memory limit for the masks of dropout=message", above=0)
 
     @property
     def residual(self) -> float:

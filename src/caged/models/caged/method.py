@@ -121,7 +121,10 @@ class CAGEDConfig(LightGCNConfig):
     estimator_epochs: int = option(1, "passes over the edges per update", source=_CODE, minimum=1)
     estimator_batch_size: int = option(2048, "edges per step of the estimator", source=_CODE, minimum=1)
     estimator_input: str = option(
-        "pooled", "embeddings that it sees: propagated or layer 0", source=_CODE, choices=("pooled", "layer0")
+        "pooled",
+        "embeddings that the estimator sees: propagated or layer 0",
+        source=_CODE,
+        choices=("pooled", "layer0"),
     )
     estimator_pretrain_epochs: int = option(
         50, "passes over the edges before training, with without=two_stage", minimum=1

@@ -115,12 +115,12 @@ class GALOREConfig(LightGCNConfig):
     )
     pretrain_epochs: int | None = option(
         None,
-        "most epochs of stage pretrain; none: train.epochs",
+        "maximum epochs of stage pretrain; none: train.epochs",
         source="GALORE code: starts from a converged LightGCN",
         minimum=1,
     )
     finetune_epochs: int | None = option(
-        60, "most epochs of stage finetune; none: train.epochs", source=_CODE, minimum=1
+        60, "maximum epochs of stage finetune; none: train.epochs", source=_CODE, minimum=1
     )
 
     def __post_init__(self) -> None:

@@ -73,9 +73,9 @@ class ItemKNNConfig:
     )
     bm25_k1: float = option(1.2, "k1 of bm25: how fast popularity saturates", source="RecSys 2019 study, code", above=0)
     bm25_b: float = option(
-        0.75, "b of bm25: how far popularity counts as length", source="RecSys 2019 study, code", minimum=0, maximum=1
+        0.75, "b of bm25: how much popularity counts as length", source="RecSys 2019 study, code", minimum=0, maximum=1
     )
-    memory_gib: float = option(16.0, "most memory that fitting may take", above=0)
+    memory_gib: float = option(16.0, "memory limit for fitting", above=0)
 
 
 def weighted_matrix(matrix: Any, weighting: str, k1: float, b: float) -> Any:

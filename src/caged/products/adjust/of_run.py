@@ -40,7 +40,7 @@ class RunToAdjust:
         folder = RunFolder.read(path)
         if folder.run.adjustment is not None:
             raise RunError(
-                f"{path} is adjusted already ({folder.run.adjustment['form']}, strength "
+                f"{path} is already adjusted ({folder.run.adjustment['form']}, strength "
                 f"{folder.run.adjustment['strength']:g}); adjust the run it was made from"
             )
         data = folder.load_data("the run; restore it to adjust the run")

@@ -19,7 +19,7 @@ def sentences(outcome: Outcome) -> list[str]:
 def _rule(outcome: Outcome) -> str:
     chosen, how = outcome.chosen, outcome.adjustment
     if chosen is None:
-        return f"Form {how.form} with the strength that was asked for, {how.strength:g}."
+        return f"Form {how.form} with the strength you asked for, {how.strength:g}."
     kept = percent(chosen.keep)
     if how.is_neutral:
         return (

@@ -76,7 +76,7 @@ def bucket_shares(audit: AuditResult, counts: Array) -> list[float]:
 def exposure_figure(audit: AuditResult) -> Figure:
     series = [Series(name, bucket_shares(audit, counts), look=_LOOKS[name]) for name, counts in counted(audit).items()]
     said = "; ".join(f"{one.name}: {percent(one.values[0])}" for one in series)
-    description = f"Share that falls to the most popular tenth of the items. {said}."
+    description = f"Share that goes to the most popular tenth of the items. {said}."
     panel = tenths_panel(
         series,
         title="Who gets the places in the lists, by popularity of the items",
@@ -84,9 +84,9 @@ def exposure_figure(audit: AuditResult) -> Figure:
         y_label="share",
     )
     meanings = {
-        HISTORY: "Share of all training interactions that fall on this tenth of the items.",
-        LISTS: f"Share of the first {main_k(audit)} places of all lists that hold items of this tenth.",
-        WANTED: "Share of the pairs of the test part that fall on this tenth of the items.",
+        HISTORY: "This tenth's share of all training interactions.",
+        LISTS: f"Share of the first {main_k(audit)} places of all lists that show items of this tenth.",
+        WANTED: "This tenth's share of what people wanted in the test.",
     }
     columns = [
         ColumnHead("tenth of the items", numeric=False),
@@ -133,7 +133,7 @@ def lorenz_figure(audit: AuditResult) -> Figure:
             title="How unequally training interactions and list places are spread over the catalogue",
             description=description,
             x_label="share of the catalogue, least served items first",
-            y_label="share of the interactions or places that they hold",
+            y_label="their share of the interactions or places",
             x_names=[f"lowest {percent(lowest)} of the items" for lowest in shares],
             x_ticks=shares[::5],
             x_format=percent,
@@ -254,7 +254,7 @@ def tests_figure(tests: dict[str, AuditResult]) -> Figure:
     shown = {str(key): key, **{group: key.of(group) for group in ITEM_GROUPS}, str(ndcg): ndcg}
     columns = [
         ColumnHead("test", numeric=False),
-        ColumnHead("what it is", "What decides which pairs are in this test.", numeric=False),
+        ColumnHead("what it is", "Where this test comes from.", numeric=False),
         ColumnHead("users", "Users with a relevant item in this test."),
         *(ColumnHead(name, meaning(one, first.share)) for name, one in shown.items()),
     ]
@@ -287,7 +287,7 @@ def reach_figure(audit: AuditResult) -> Figure:
     reached = np.bincount(exposure.bucket[shown], minlength=BUCKETS)
     shares = [float(a / b) if b else math.nan for a, b in zip(reached, items, strict=True)]
     description = (
-        f"Share of the items that stand in at least one list: {percent(shares[0])} of the most popular tenth, "
+        f"Share of the items that are in at least one list: {percent(shares[0])} of the most popular tenth, "
         f"{percent(shares[-1])} of the least popular."
     )
 
@@ -301,7 +301,7 @@ def reach_figure(audit: AuditResult) -> Figure:
     columns = [
         ColumnHead("tenth of the items", numeric=False),
         ColumnHead("items"),
-        ColumnHead("reached", f"Items that stand in at least one list of {main_k(audit)}."),
+        ColumnHead("reached", f"Items that are in at least one list of {main_k(audit)}."),
         ColumnHead("not reached", "Items that no list shows."),
     ]
     counts: list[list[int]] = [[int(a), int(b), int(a - b)] for a, b in zip(items, reached, strict=True)]

@@ -96,7 +96,7 @@ def _overlap(family: ChosenFamily) -> list[str]:
     places = [one.places for one in family.groups if math.isfinite(one.places)]
     if sum(places) <= 1 + 1e-9:
         return []
-    return ["An item may be in several of these groups, so that their shares add up to more than 100%."]
+    return ["An item may be in several of these groups, so their shares add up to more than 100%."]
 
 
 def _items_table(audit: AuditResult, family: ChosenFamily) -> Table:
@@ -104,10 +104,10 @@ def _items_table(audit: AuditResult, family: ChosenFamily) -> Table:
     columns = [
         ColumnHead(family.name, numeric=False),
         ColumnHead("items", "Items of the catalogue that are in the group."),
-        ColumnHead("training", "Share of all training interactions that fall on the group."),
+        ColumnHead("training", "The group's share of all training interactions."),
         ColumnHead("places", f"Share of the first {main_k(audit)} places of all lists that hold an item of the group."),
     ]
-    columns += [ColumnHead("wanted", "Share of the pairs of the test part that fall on the group.")] * has_test(audit)
+    columns += [ColumnHead("wanted", "The group's share of what people wanted in the test.")] * has_test(audit)
     columns += [ColumnHead(key, meaning(key, audit.share)) for key in keys]
     rows = [
         [

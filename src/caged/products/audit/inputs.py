@@ -95,7 +95,7 @@ def read_inputs(
     columns: Columns = DEFAULT_COLUMNS,
     min_rating: float | None = None,
 ) -> AuditInputs:
-    """Read everything. Where `train` is split already, its other parts are taken unless others are given."""
+    """Read everything. Where `train` is already split, its other parts are taken unless others are given."""
     how = _Reading(columns, min_rating)
     given = _parts_of(train, "train", how)
     if test is not None:

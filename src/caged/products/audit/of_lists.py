@@ -125,9 +125,7 @@ def audit_lists(
         min_rating=min_rating,
     )
     if inputs.test is None and evidence != "natural":
-        raise ConfigError(
-            f"evidence is '{evidence}', and there is no test that could rest on it; give one, or leave it out"
-        )
+        raise ConfigError(f"evidence is '{evidence}', but there is no test; give one, or leave evidence out")
     progress("auditing: reading the lists", 0.3)
     source = Recommendations.of(recs, list_columns.beside(columns))
     catalogue = inputs.item_ids

@@ -132,7 +132,7 @@ def _settings(folder: RunFolder) -> Section:
     columns = [
         ColumnHead("setting", numeric=False),
         ColumnHead("value", numeric=False),
-        ColumnHead("default", "Where nothing else is said.", numeric=False),
+        ColumnHead("default", "If nothing else is said.", numeric=False),
     ]
     rows = [
         _setting(name, value, described)

@@ -26,8 +26,8 @@ from caged.products.audit.shown_section import shown_section
 
 # The first six that are known are shown.
 _TILES = (
-    ("recall", None, "Found of what was wanted"),
-    ("recall", "niche", "Found of the niche wishes"),
+    ("recall", None, "Share of wishes found"),
+    ("recall", "niche", "Share of niche wishes found"),
     ("tail_share", None, "Places for niche items"),
     ("popularity_lift", None, "Popularity against history"),
     ("coverage", "niche", "Niche items reached"),

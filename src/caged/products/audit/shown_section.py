@@ -25,7 +25,7 @@ def shown_section(audit: AuditResult) -> Section | None:
     liked, not_liked = (audit.counts.get(name, 0) for name in ("shown_liked", "shown_not_liked"))
     counted = (
         f"{users:,} users were shown something at random that they liked and something that they did not; in all, "
-        f"{liked:,} shown pairs were liked and {not_liked:,} were not. A shown_auc of 0.5 is a coin; what mere "
+        f"{liked:,} shown pairs were liked and {not_liked:,} were not. A shown_auc of 0.5 is a coin flip; what mere "
         "popularity reaches is no achievement either."
     )
     return Section(CHANCE, [WHY_FAIREST, counted], table=_table(audit, keys))

@@ -101,7 +101,7 @@ def _about_worth(audit: AuditResult) -> Finding:
     measured = f"{of_popular} and {of_niche}. {meaning(of_niche, audit.share)}"
     if not has_test(audit):
         text = "no test part was given, so this page describes the lists and cannot say how good they are."
-        return Finding("Whether people wanted these items is not known", text, measured)
+        return Finding("We do not know whether people wanted these items", text, measured)
     popular, niche = range_of(audit, of_popular), range_of(audit, of_niche)
     if popular is None or niche is None:
         text = "the test part has no user with a relevant item in both groups, popular and niche."

@@ -63,6 +63,6 @@ class Bases:
             return []
         folder = self.silent[0].folder
         return [
-            f"with which catalogue, groups and treatment of missing lists {folder} was measured is not stated there: "
+            f"{folder} does not say which catalogue, groups and treatment of missing lists it was measured with: "
             f"compared as if they were the same"
         ]

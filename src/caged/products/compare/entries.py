@@ -148,7 +148,7 @@ def read_result(file: Path) -> Entry:
     """A finished result that --record wrote; it is called after its folder, `<method>[-<variant>]`."""
     stored = read_json(file)
     if not isinstance(stored, dict) or not {"status", "spec", "dataset"} <= stored.keys():
-        raise RunError(f"{file} is no recorded result; give files that caged train --record wrote")
+        raise RunError(f"{file} is not a recorded result; give files that caged train --record wrote")
     if stored["status"] != "finished" or not stored.get("metrics"):
         raise RunError(
             f"the run recorded in {file} is not finished (status '{stored['status']}'), so it has no metrics; "

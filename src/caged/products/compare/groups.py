@@ -109,7 +109,7 @@ def check_comparable(entries: Sequence[Entry]) -> None:
         raise ConfigError(f"{twice} is given twice; give each folder once")
     for entry in entries:
         if "train" not in entry.fingerprints:
-            raise RunError(f"{entry.folder} does not say on which training part it rests; evaluate it again")
+            raise RunError(f"{entry.folder} does not say which training part it used; evaluate it again")
     named: dict[str, Entry] = {}
     for entry in entries:
         if entry.protocol is not None:

@@ -20,10 +20,10 @@ def notes(
     entries = [entry for group in groups for entry in group.entries]
     without = [entry for entry in entries if not entry.has_users]
     if without and one_split:
-        said.append(f"no values per user are stored in {without[0].folder}, so nothing is tested over its users")
+        said.append(f"{without[0].folder} stores no values per user, so there is no test over its users")
     foreign = [entry.folder.name for entry in entries if entry.protocol is None]
     if foreign and len(foreign) < len(entries):
-        said.append(f"no protocol is stated for {', '.join(foreign)}: how the lists were chosen is not known here")
+        said.append(f"no protocol is given for {', '.join(foreign)}, so we do not know how the lists were chosen")
     left_out = sorted({k for entry in entries for k in entry.ks} - set(ks))
     if left_out:
         said.append(f"not all folders have metrics at k = {', '.join(map(str, left_out))}, so these are left out")
@@ -32,8 +32,8 @@ def notes(
         said.append(_about_users(groups[0].name, lost))
     if len({entry.fingerprints["train"] for entry in entries}) > 1 and one_split:
         said.append(
-            "a validation part is part of train in some folders and apart in others: the same pairs are masked, but "
-            "what is popular is counted slightly differently"
+            "some folders count validation as part of train and others keep it apart: the same pairs are masked, but "
+            "popularity is counted slightly differently"
         )
     if len({development_of(entry) for entry in entries}) > 1 and one_split:
         said.append("the validation parts differ: they were masked, so the candidates are not quite the same")

@@ -40,7 +40,7 @@ _TERMS = {
     "95% interval": INTERVAL,
     "change": f"The difference in percent of the baseline; not given where that is below {percent(LEAST_BASE)}.",
     "users": "Users with a value in both.",
-    "p (t)": "Paired t-test over users: how often chance alone would give so large a mean difference.",
+    "p (t)": "Paired t-test over users: how often chance alone would give a mean difference this large.",
     "p (Wilcoxon)": "Signed-rank test over users (Pratt): the same question asked of ranks, insensitive to outliers.",
     "Holm": "The p-value before it, adjusted for the number of tests in this table.",
     "Holm (t)": "The p-value before it, adjusted for the number of tests in this table.",

@@ -44,7 +44,7 @@ def headline(comparison: Comparison) -> Headline:
     """For somebody who decides: the winners, and whether chance may have made them."""
     leaders, titles = comparison.leaders, titles_of(comparison)
     if not leaders:
-        return Headline(f"{joined(list(titles.values()))} side by side: no metric here has a better end.")
+        return Headline(f"{joined(list(titles.values()))} side by side: no metric here says which is better.")
     if len(leaders) == 2 and leaders[0].method == leaders[1].method and all(one.lead for one in leaders):
         winner = titles[leaders[0].method]
         said = f"{winner} is best both {_field(leaders[0].metric)} and {_field(leaders[1].metric)}."

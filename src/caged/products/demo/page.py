@@ -49,8 +49,8 @@ _RANDOM = "Random list"
 _LISTED = 8  # items of a list that a person's card shows
 
 _MEANINGS = {
-    "natural": f"Share of a person's later clicks in the same shop that stand in the list of {K}; the average person.",
-    "oracle": f"Share of the items drawn by a person's true taste alone that stand in the list of {K}; "
+    "natural": f"Share of a person's later clicks in the same shop that are in the list of {K}; the average person.",
+    "oracle": f"Share of the items drawn by a person's true taste alone that are in the list of {K}; "
     "the average person.",
     "difference": "Oracle recall minus that of LightGCN, for the average person, in percentage points (pp), with its "
     "95% interval: how much the difference would vary with other people of the same shop. It says nothing about "
@@ -152,7 +152,7 @@ def _echo_figure(demo: Demo) -> Figure:
     caption = (
         f"Each point covers {WINDOW} rounds. At 0 every item is shown equally often, at 1 a single item is shown all "
         "the time. The dashed line is the same shop choosing at random: even chance is not perfectly even, so this "
-        "is the lowest that can be expected."
+        "is the lowest you can expect."
     )
     return Figure([Panel(draw)], caption, Table(description, columns, rows))
 
@@ -278,11 +278,11 @@ def _page(demo: Demo, command: str) -> Page:
         title="What a shop learns from its own echo",
         subtitle=(
             f"A simulated shop: {counts['users']:,} people, {counts['items']:,} items, {counts['train']:,} clicks in "
-            f"{parameters['rounds']} rounds. Because it is simulated, it is known what everybody truly likes."
+            f"{parameters['rounds']} rounds. Because it is simulated, we know what everybody truly likes."
         ),
         notice=(
             "This is a simulation. The shop, the items and the people are made up, and it was built so that the effect "
-            "shows; it is no evidence about real shops."
+            "shows; it proves nothing about real shops."
         ),
         findings=sentences(demo),
         sections=[section for section in _sections(demo) if section is not None],

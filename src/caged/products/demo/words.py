@@ -123,7 +123,7 @@ def _about_the_difference(found: Difference) -> str:
     elif found.high < 0:
         verdict = f"{name} finds less of what people truly like than {base}"
     else:
-        verdict = f"{name} cannot be told from {base} by what people truly like"
+        verdict = f"{name} does neither clearly better nor worse than {base} by what people truly like"
     between = f"95% interval over people {points(found.low)} to {points(found.high)}"
     return f"{verdict}: oracle recall@{K} differs by {points(found.mean)} percentage points ({between})."
 
