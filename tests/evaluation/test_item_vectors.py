@@ -168,7 +168,7 @@ def test_a_checksum_knows_ids_and_numbers_apart():
         (pa.table({"item_id": [1], "vector": [[math.inf]]}), "infinite or none"),
         (pa.table({"item_id": pa.array([], pa.int64()), "vector": pa.array([], pa.list_(pa.float32()))}), "0 ids"),
         (pd.DataFrame(), "has no columns"),
-        ([[1.0, 2.0]], "is no frame"),
+        ([[1.0, 2.0]], "is not a frame"),
     ],
 )
 def test_bad_vectors_are_one_sentence(source, words):

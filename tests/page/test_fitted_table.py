@@ -32,7 +32,7 @@ def test_a_table_that_fits_stands_as_it_is() -> None:
 def test_spare_columns_go_first_and_are_named() -> None:
     lines = texts(HEADERS, ROWS, 60, keys=2, spare=("users", "metric"))
     assert lines[0] == "method   metric           difference        95% interval"
-    assert lines[-2:] == ["(no room for: users; use a wider terminal, a pipe or", "--json to see all)"]
+    assert lines[-2:] == ["(no room for: users; use a wider terminal, a pipe or --json", "to see all)"]
 
 
 def test_few_rows_of_numbers_are_turned() -> None:

@@ -60,4 +60,4 @@ def test_folders_that_do_not_say_it_are_compared_with_a_note(tmp_path: Path) -> 
     write_json(old / "metrics.json", stored)
     found = compare([plain, old])
     assert "coverage@3" in found.metrics
-    assert any("old was measured is not stated" in note for note in found.notes)
+    assert any("old does not say which catalogue" in note for note in found.notes)

@@ -168,7 +168,7 @@ def test_without_values_per_user_nothing_is_tested(tmp_path: Path) -> None:
     assert found.differences[0].difference == pytest.approx(
         values(7, 0.1)["recall@20"].mean() - values(7)["recall@20"].mean()
     )
-    assert any("no values per user are stored in" in note for note in found.notes)
+    assert any("stores no values per user" in note for note in found.notes)
 
 
 # ---------------------------------------------------------------- seeds
@@ -275,7 +275,7 @@ def test_an_audit_beside_a_run(tmp_path: Path) -> None:
     found = compare([tmp_path / "run", tmp_path / "audit"])
     assert [group.name for group in found.methods] == ["lightgcn", "in production"]
     assert found.protocol == "honest"
-    assert any("no protocol is stated for audit" in note for note in found.notes)
+    assert any("no protocol is given for audit" in note for note in found.notes)
     assert found.differences[0].verdict == "higher"
 
 
