@@ -177,8 +177,8 @@ def small_demo() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(demo_command, "run_demo", return_value=DEMO))
         stack.enter_context(mock.patch.object(tune_trial, "perf_counter", return_value=0.0))
-        silent = partial(progress_line, quiet=True)  # on a busy machine it would be seen, elsewhere not
-        stack.enter_context(mock.patch.object(tune_command, "progress_line", lambda **_: silent()))
+        silent = progress_line(quiet=True)  # on a busy machine it would be seen, elsewhere not
+        stack.enter_context(mock.patch.object(tune_command, "progress_line", return_value=silent))
         stack.enter_context(mock.patch.dict(DATASETS, {"tiny": tiny(None)}))
         stack.enter_context(mock.patch.dict("os.environ", {"CAGED_DATA": "datasets"}))
         yield
