@@ -546,7 +546,7 @@ class IPSAggregation(Recommender):
         table_init (normal): start of the tables: N(0, 0.1^2), or Xavier-normal
         loss (bpr): ranking loss: bpr, or a sampled softmax over cosines (method softmax)
         temperature (none): divisor tau of the cosines in (2); loss=softmax only, none: 0.15
-        gamma (none): share of log popularity that is taken out of the scores: 0 ordinary softmax, 1 no popularity left; loss=softmax only, none: 0.1
+        gamma (none): share of log popularity to take out of the scores: 0 is ordinary softmax, 1 leaves no popularity; loss=softmax only, none: 0.1
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
@@ -557,15 +557,15 @@ class IPSAggregation(Recommender):
     Options of training:
         learning_rate (0.001): Adam's step size
         batch_size (2048): triples per step; auto: as many as keep an epoch within 200 steps, at least 2048, with the learning rate multiplied by sqrt(batch_size / 2048)
-        epochs (1000): most epochs per stage
-        patience (20): validations in a row without improvement that end a stage; none: never
+        epochs (1000): maximum number of epochs per stage
+        patience (20): end a stage after this many validations in a row without improvement; none: never
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
-        refit (false): after validation has decided, train once more on train and validation, with its decisions replayed
+        refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
-        precision (auto): numbers of propagation on CUDA; sums are float32 in all of them
+        precision (auto): number format of propagation on CUDA; sums are always float32
         capture (true): on CUDA, record a training step once and replay it
         seed (1): of everything random
         device (auto): auto, cpu or cuda

@@ -19,25 +19,29 @@ KEY = "CAGED_API_KEY"
 def serve(
     artefacts: Annotated[list[Path], typer.Argument(help="Folders that caged export artefact wrote.")],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but this machine's own needs a key.")
+        str, typer.Option(help="Address to listen on; an address that others can reach needs a key.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: any free one.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = 8000,
     key_file: Annotated[
         Path | None, typer.Option(help=f"File with the API key that requests must bring; or set {KEY}.")
     ] = None,
-    threads: Annotated[int, typer.Option(help="Requests that are answered at the same time.")] = 2,
-    queue: Annotated[int, typer.Option(help="Requests that may wait; more get 503 and are told to come back.")] = 64,
-    timeout: Annotated[float, typer.Option(help="Seconds for a request to arrive, and for its answer.")] = 10.0,
-    max_k: Annotated[int, typer.Option(help="Longest list.")] = 1000,
-    max_batch: Annotated[int, typer.Option(help="Most requests in a batch.")] = 1000,
-    max_history: Annotated[int, typer.Option(help="Most items in a history.")] = 10_000,
-    max_body: Annotated[int, typer.Option(help="Most bytes in a request.")] = 8 * 2**20,
+    threads: Annotated[int, typer.Option(help="Number of requests to answer at the same time.")] = 2,
+    queue: Annotated[
+        int, typer.Option(help="Number of requests that may wait; the rest get 503 and are asked to come back.")
+    ] = 64,
+    timeout: Annotated[
+        float, typer.Option(help="Time limit in seconds, for a request to arrive and for its answer.")
+    ] = 10.0,
+    max_k: Annotated[int, typer.Option(help="Longest list allowed.")] = 1000,
+    max_batch: Annotated[int, typer.Option(help="Most requests allowed in a batch.")] = 1000,
+    max_history: Annotated[int, typer.Option(help="Most items allowed in a history.")] = 10_000,
+    max_body: Annotated[int, typer.Option(help="Most bytes allowed in a request.")] = 8 * 2**20,
     watch: Annotated[
         bool,
-        typer.Option("--watch/--no-watch", help="Take a new artefact once it is in the place of the old."),
+        typer.Option("--watch/--no-watch", help="Load a new artefact as soon as it replaces the old one."),
     ] = True,
     access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", help="A line of JSON on stdout for every request.")
+        bool, typer.Option("--access-log/--no-access-log", help="Write a line of JSON to stdout for every request.")
     ] = True,
     explorer: Annotated[
         bool,
