@@ -17,11 +17,10 @@ import pyarrow.parquet as pq
 import typer.main
 
 import caged.cli.demo as demo_command
-import caged.cli.tune as tune_command
 import caged.products.tune.trial as tune_trial
+from caged import progress
 from caged.cli.lazy import LazyGroup
 from caged.cli.main import app
-from caged.cli.progress import progress_line
 from caged.data.known.datasets import DATASETS
 from tests.cli.invoke import Outcome, caged
 from tests.cli.terminal import on_terminal
@@ -177,8 +176,8 @@ def small_demo() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(demo_command, "run_demo", return_value=DEMO))
         stack.enter_context(mock.patch.object(tune_trial, "perf_counter", return_value=0.0))
-        silent = progress_line(quiet=True)  # on a busy machine it would be seen, elsewhere not
-        stack.enter_context(mock.patch.object(tune_command, "progress_line", return_value=silent))
+        for name in ("LIVE_AFTER", "PLAIN_AFTER"):  # on a busy machine progress would be seen, elsewhere not
+            stack.enter_context(mock.patch.object(progress, name, 3600.0))
         stack.enter_context(mock.patch.dict(DATASETS, {"tiny": tiny(None)}))
         stack.enter_context(mock.patch.dict("os.environ", {"CAGED_DATA": "datasets"}))
         yield
