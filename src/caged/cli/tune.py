@@ -138,9 +138,16 @@ def tune(
                 )
                 answer = start_tune(settings, out, budget=seconds, finish=finish, report=line, stop_requested=stop)
             stopped = stop()
-    except (Interrupted, NothingChosen):
+    except Interrupted:
         say(f"stopped; {_go_on(folder)}")
         sys.exit(INTERRUPTED)
+    except NothingChosen:
+        if finish:
+            raise
+        say(f"stopped before every method had a trial; {_go_on(folder)}")
+        if as_json:
+            print_json({"folder": folder, "complete": False, "tested": False, "winner": None})
+        sys.exit(INTERRUPTED if stop() else 0)
     _report(answer, as_json=as_json)
     if not answer.tested:
         say(f"stopped before the end: nothing is tested yet; {_go_on(answer.folder)}")

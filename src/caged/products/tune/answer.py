@@ -13,7 +13,7 @@ from caged.files import write_sealed_json
 from caged.page.numbers import UNDEFINED, number, signed_percent
 from caged.page.text_table import TextTable
 from caged.products.tune.choice import Choice, Chosen
-from caged.products.tune.finish import Tested
+from caged.products.tune.finish import FinalRun
 from caged.products.tune.objective import goal_json
 from caged.products.tune.presets import preset_path, train_command
 from caged.products.tune.search import Search
@@ -27,7 +27,7 @@ class Answer:
     folder: Path
     settings: Settings
     choice: Choice
-    tested: Mapping[str, list[Tested]] = field(default_factory=dict)  # empty before the search is closed
+    tested: Mapping[str, list[FinalRun]] = field(default_factory=dict)  # empty before the search is closed
     complete: bool = True  # every trial was made
 
     @property
@@ -56,7 +56,7 @@ class Answer:
         return train_command(self.folder, self.settings, self.settings.spec(chosen.method, chosen.trial.values))
 
 
-def make_answer(search: Search, choice: Choice, tested: Mapping[str, list[Tested]], *, complete: bool) -> Answer:
+def make_answer(search: Search, choice: Choice, tested: Mapping[str, list[FinalRun]], *, complete: bool) -> Answer:
     return Answer(search.folder, search.settings, choice, tested, complete)
 
 

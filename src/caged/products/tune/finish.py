@@ -25,7 +25,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True)
-class Tested:
+class FinalRun:
     """A training of what was chosen."""
 
     seed: int
@@ -43,7 +43,7 @@ def write_presets(search: Search, choice: Choice) -> None:
             write_preset(search.folder, search.settings, _spec(search, chosen, search.settings.seed))
 
 
-def train_and_test(search: Search, choice: Choice) -> dict[str, list[Tested]]:
+def train_and_test(search: Search, choice: Choice) -> dict[str, list[FinalRun]]:
     """The only place of a search that reads the test part; a run that is finished already is not made again."""
     if not search.journal.closed:
         search.journal.write("closed", rounds=choice.rounds)
@@ -66,13 +66,13 @@ def _spec(search: Search, chosen: Chosen, seed: int) -> ExperimentSpec:
     return search.settings.spec(chosen.method, chosen.trial.values, seed=seed)
 
 
-def _tested(search: Search, chosen: Chosen, seed: int) -> Tested:
+def _tested(search: Search, chosen: Chosen, seed: int) -> FinalRun:
     folder = search.folder / RUNS / f"{chosen.method}-seed{seed}"
     try:
         metrics = _run(search, _spec(search, chosen, seed), folder, search.report, search.stop_requested)
     except TrainingError as error:
-        return Tested(seed, folder, None, str(error))
-    return Tested(seed, folder, metrics)
+        return FinalRun(seed, folder, None, str(error))
+    return FinalRun(seed, folder, metrics)
 
 
 def _run(

@@ -6,11 +6,14 @@ to them. What is chosen rests on whole rounds: a trial that some method could no
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, perf_counter
+
+import torch
 
 from caged.errors import CagedError, RunError, memory_error
 from caged.evaluation.lists import check_k
@@ -48,6 +51,7 @@ class Search:
     report: ProgressReport = unreported
     stop_requested: Callable[[], bool] = lambda: False
     _deadline: float | None = field(default=None, init=False)
+    _grids: dict[str, list[Values] | None] = field(default_factory=dict, init=False)
 
     @staticmethod
     def prepared(settings: Settings) -> SearchData:
@@ -149,8 +153,11 @@ class Search:
         return next((number for number in range(self.rounds) if not self._made(method, number)), self.rounds)
 
     def _grid(self, method: str) -> list[Values] | None:
-        settings = self.settings
-        return small_grid(settings.spaces[method], settings.defaults(method), settings.trials, settings.seed)
+        if method not in self._grids:
+            settings = self.settings
+            found = small_grid(settings.spaces[method], settings.defaults(method), settings.trials, settings.seed)
+            self._grids[method] = found
+        return self._grids[method]
 
     # ---------------------------------------------------------------- one trial
 
@@ -178,8 +185,8 @@ class Search:
         return propose(self.settings.spaces[method], ranked, number, self.settings.seed)
 
     def _ended(self, trial: Trial) -> bool:
-        begun = perf_counter()
-        settings = self.settings
+        begun, settings = perf_counter(), self.settings
+        device = resolve_device(settings.device)
         self.report(f"{trial.method} trial {trial.number + 1}/{self.rounds}", None)
         progress = EpochProgress(self.report, f"{trial.method} trial {trial.number + 1}/{self.rounds}")
         counter = _EpochCounter()
@@ -187,7 +194,7 @@ class Search:
             outcome = run_trial(
                 settings.spec(trial.method, trial.values),
                 self.data,
-                resolve_device(settings.device),
+                device,
                 metric_ks(settings, self.data),
                 observers=(counter, progress),
                 stop_requested=self._must_stop,
@@ -195,10 +202,13 @@ class Search:
         except Interrupted:
             self.journal.write("lost", method=trial.method, trial=trial.number, why=STOPPED)
             return False
-        except (CagedError, ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
+        except Exception as error:  # whatever it is, it is this setting's, and goes into the record
             told = memory_error(error) or error
-            self._fail(trial, f"{told}" or type(error).__name__, counter.epochs, perf_counter() - begun)
+            kind = "" if isinstance(told, CagedError) else f"{type(error).__name__}: "
+            self._fail(trial, f"{kind}{told}", counter.epochs, perf_counter() - begun)
             return True
+        finally:
+            _free(device)
         self.journal.write(
             "end",
             method=trial.method,
@@ -227,6 +237,13 @@ class _EpochCounter:
 
     def epoch(self, line: object, /) -> None:
         self.epochs += 1
+
+
+def _free(device: torch.device) -> None:
+    """Memory of the device that a trial leaves in cycles of objects, such as a recorded step."""
+    if device.type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def metric_ks(settings: Settings, data: SearchData) -> list[int]:
