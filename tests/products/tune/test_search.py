@@ -153,7 +153,7 @@ def test_a_trial_that_kills_its_process_again_and_again_has_failed(
             search.run(NO_LIMITS)
         search = Search.go_on(tmp_path / "t")
     assert search.run(NO_LIMITS)
-    assert search.journal.trials["ease", 0].reason == "3 processes died while they trained it"
+    assert search.journal.trials["ease", 0].reason == "10 processes died while they trained it"
 
 
 class Clock:

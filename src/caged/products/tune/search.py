@@ -31,7 +31,7 @@ from caged.training import Interrupted
 
 log = logging.getLogger(__name__)
 
-MOST_KILLS = 3  # processes that may die over a trial before it counts as failed
+MOST_KILLS = 10  # processes that may die over a trial before it counts as failed: it may be what kills them
 
 
 @dataclass(frozen=True)
