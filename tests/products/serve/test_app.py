@@ -141,7 +141,7 @@ def test_what_is_not_there_is_a_sentence(app: FastAPI) -> None:
 
 def test_what_breaks_inside_is_told_without_details(artefact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = app_of(artefact)
-    monkeypatch.setattr(Engine, "recommend", lambda *_: 1 / 0)
+    monkeypatch.setattr(Engine, "recommend_batch", lambda *_: 1 / 0)
     refused(post(app, "/recommend", {"user_id": "u05"}), 500, "something went wrong inside")
     assert 'route="/recommend",status="500"} 1' in get(app, "/metrics").text
 

@@ -112,7 +112,7 @@ def test_under_overload_the_next_one_gets_503_and_is_told_when_to_come_back(
 ) -> None:
     app = app_of(artefact, threads=1, queue=1)
     engine = app.state.service.pick(None).engine
-    answered = type(engine).recommend
+    answered = type(engine).recommend_batch
 
     async def crowd() -> list[Any]:
         loop, goes_on = asyncio.get_running_loop(), asyncio.Event()
@@ -121,11 +121,14 @@ def test_under_overload_the_next_one_gets_503_and_is_told_when_to_come_back(
             asyncio.run_coroutine_threadsafe(goes_on.wait(), loop).result(10)
             return answered(self, request)
 
-        monkeypatch.setattr(type(engine), "recommend", slow)
+        monkeypatch.setattr(type(engine), "recommend_batch", slow)
         async with client(app) as asking:
-            first = [asyncio.ensure_future(asking.post("/recommend", json={"user_id": "u05"})) for _ in range(2)]
-            while app.state.service.gate.inside < 2:
-                await asyncio.sleep(0.001)
+            first = []
+            for inside in (1, 2):  # one is being answered, one waits
+                first.append(asyncio.ensure_future(asking.post("/recommend", json={"user_id": "u05"})))
+                async with asyncio.timeout(10):
+                    while app.state.service.inside < inside or app.state.service.gate.inside < 1:
+                        await asyncio.sleep(0.001)
             turned_away = [await asking.post("/recommend", json={"user_id": "u05"}), await asking.get("/readyz")]
             alive = await asking.get("/healthz")
             goes_on.set()

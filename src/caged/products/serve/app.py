@@ -21,9 +21,10 @@ from caged.products.serve.gate import Gate
 from caged.products.serve.guard import Guard
 from caged.products.serve.metrics import RequestMetrics
 from caged.products.serve.operations import operating_routes, problem
-from caged.products.serve.routes import Service, answering_routes
+from caged.products.serve.routes import Service, answering_routes, lists_json
 from caged.products.serve.served import Served
 from caged.products.serve.settings import Settings
+from caged.products.serve.together import Together
 
 logger = logging.getLogger("caged")
 NO_JSON = "the body is no JSON in UTF-8; see /openapi.json for what can be asked"
@@ -36,7 +37,8 @@ def create_app(served: Mapping[str, Served], settings: Settings | None = None, *
     if explorer:
         settings = replace(settings, public_paths=(*settings.public_paths, *PUBLIC_PATHS))
     gate = Gate(settings.threads, settings.queue, settings.timeout_s)
-    service = Service(served, settings, gate, RequestMetrics())
+    lists = Together(gate, settings.queue, lists_json)
+    service = Service(served, settings, gate, lists, RequestMetrics())
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

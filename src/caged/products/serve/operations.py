@@ -25,7 +25,7 @@ def operating_routes(service: Service) -> APIRouter:
 
     @router.get("/readyz", response_model=schemas.State, summary="Can it answer now?", responses={503: PROBLEMS[503]})
     async def readyz() -> Response:
-        if service.gate.inside >= service.gate.room:
+        if service.inside >= service.gate.room:
             return problem(503, "as many requests wait as may wait; try again in a second")
         return Response(b'{"status":"ready"}', media_type="application/json")
 
@@ -57,7 +57,7 @@ def problem(status: int, sentence: str) -> Response:
 
 def _metric_lines(service: Service) -> Iterator[str]:
     yield from service.metrics.lines()
-    yield from family("caged_inside", "gauge", "Requests that run or wait.", [({}, service.gate.inside)])
+    yield from family("caged_inside", "gauge", "Requests that run or wait.", [({}, service.inside)])
     every = service.served.values()
     versions = [({"model": one.name, "version": one.current.version, "caged": __version__}, 1.0) for one in every]
     yield from family("caged_model_info", "gauge", "What answers.", versions)

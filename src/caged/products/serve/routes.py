@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 from fastapi import APIRouter, Query, Response
@@ -27,6 +27,7 @@ from caged.products.serve.metrics import RequestMetrics
 from caged.products.serve.requests import Ask
 from caged.products.serve.served import Current, Served
 from caged.products.serve.settings import Settings
+from caged.products.serve.together import Together
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": schemas.Problem, "description": "The body is no JSON."},
@@ -44,6 +45,13 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 ModelName = Annotated[str | None, Query(description="Name of the artefact; left out: the first one.")]
 
 
+class Question(NamedTuple):
+    """A list that somebody wants, from the model that was there when the request came."""
+
+    current: Current
+    request: schemas.OnePerson
+
+
 @dataclass(frozen=True, eq=False)
 class Service:
     """What all routes share."""
@@ -51,7 +59,13 @@ class Service:
     served: Mapping[str, Served]
     settings: Settings
     gate: Gate
+    lists: Together[Question, bytes]
     metrics: RequestMetrics
+
+    @property
+    def inside(self) -> int:
+        """Requests that run or wait."""
+        return self.gate.inside + self.lists.waiting
 
     def pick(self, name: str | None) -> Served:
         if name is None:
@@ -72,12 +86,8 @@ def answering_routes(service: Service) -> APIRouter:
 
     @router.post("/recommend", response_model=schemas.Recommended, summary="A list for one person")
     async def recommend(request: schemas.Recommend) -> Response:
-        def work(current: Current) -> dict[str, Any]:
-            ask = request.ask()
-            answer = current.engine.recommend(ask)
-            return answer_json(current.engine, ask, answer, titles=request.titles, popularity=request.popularity)
-
-        return await service.answer(request.model, work)
+        body = await service.lists.ask(Question(service.pick(request.model).current, request))
+        return Response(body, media_type="application/json")
 
     @router.post("/recommend/batch", response_model=schemas.RecommendedBatch, summary="Lists for many people")
     async def recommend_batch(request: schemas.Batch) -> Response:
@@ -135,13 +145,31 @@ def answering_routes(service: Service) -> APIRouter:
     return router
 
 
+def lists_json(questions: Sequence[Question]) -> list[bytes | Exception]:
+    """The bodies of answers, or why there is none; questions to one model in one batch."""
+    found: dict[int, bytes | Exception] = {}
+    for current in {id(one.current): one.current for one in questions}.values():
+        places = [place for place, one in enumerate(questions) if one.current is current]
+        answers = _answers(current, [questions[place].request for place in places])
+        for place, answer in zip(places, answers, strict=True):
+            if isinstance(answer, CagedError):
+                found[place] = answer
+            else:
+                found[place] = orjson.dumps({**source(current), **answer})
+    return [found[place] for place in range(len(questions))]
+
+
 def _batch(current: Current, request: schemas.Batch) -> dict[str, Any]:
-    asks = [one.ask() for one in request.requests]
-    found = current.engine.recommend_batch(asks)
-    answers = [
-        refusal_json(answer)
+    found = _answers(current, request.requests)
+    return {"answers": [refusal_json(one) if isinstance(one, CagedError) else one for one in found]}
+
+
+def _answers(current: Current, requests: Sequence[schemas.OnePerson]) -> list[dict[str, Any] | CagedError]:
+    engine = current.engine
+    asks = [one.ask() for one in requests]
+    return [
+        answer
         if isinstance(answer, CagedError)
-        else answer_json(current.engine, ask, answer, titles=one.titles, popularity=one.popularity)
-        for one, ask, answer in zip(request.requests, asks, found, strict=True)
+        else answer_json(engine, ask, answer, titles=one.titles, popularity=one.popularity)
+        for one, ask, answer in zip(requests, asks, engine.recommend_batch(asks), strict=True)
     ]
-    return {"answers": answers}
