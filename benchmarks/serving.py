@@ -1,0 +1,105 @@
+"""How many lists a second `caged serve` gives over HTTP, on a made-up artefact; needs the program wrk.
+
+python -m benchmarks.serving                     10,000 items, K = 64, top-20: one by one, and in batches of 100
+python -m benchmarks.serving --items 1000000     and how long it takes until it is ready
+
+Server and wrk share the machine. The load average is that of everything else before the start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.made_up_artefact import write_made_up
+
+BATCH = 100
+ASK = """
+wrk.method = "POST"
+wrk.headers["Content-Type"] = "application/json"
+local n = 0
+local function one() n = n + 1; return '{"user_id":' .. (n * 7919 % USERS) .. ',"k":20}' end
+"""
+ONE = 'request = function() return wrk.format(nil, "/recommend", nil, one()) end'
+MANY = """
+request = function()
+  local parts = {}
+  for place = 1, BATCH do parts[place] = one() end
+  return wrk.format(nil, "/recommend/batch", nil, '{"requests":[' .. table.concat(parts, ",") .. ']}')
+end
+"""
+
+
+@contextmanager
+def serving(artefact: Path) -> Iterator[tuple[str, float]]:
+    """The address, and the seconds until it was ready."""
+    command = [sys.executable, "-m", "caged", "serve", str(artefact), "--port", "0", "--no-access-log"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        said = ""
+        for line in iter(process.stderr.readline, ""):
+            said += line
+            if found := re.search(r"ready after ([0-9.]+) s: (http://\S+)", line):
+                yield found[2], float(found[1])
+                return
+        raise SystemExit(f"the server did not start: {said}")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def wrk(address: str, script: Path, connections: int, seconds: int) -> dict[str, float]:
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--latency", "-s", str(script), address]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rate, slow = re.search(r"Requests/sec:\s+([0-9.]+)", said), re.search(r"99%\s+([0-9.]+)(us|ms|s)\n", said)
+    if rate is None or slow is None or "Non-2xx" in said:
+        raise SystemExit(f"wrk did not get what it wanted:\n{said}")
+    return {"requests_per_s": float(rate[1]), "p99_ms": float(slow[1]) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[slow[2]]}
+
+
+def measure(items: int, users: int, width: int, seconds: int) -> dict[str, Any]:
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        write_made_up(place / "artefact", items=items, users=users, width=width)
+        ask = ASK.replace("USERS", str(users))
+        (place / "one.lua").write_text(ask + ONE)
+        (place / "many.lua").write_text(ask + MANY.replace("BATCH", str(BATCH)))
+        with serving(place / "artefact") as (address, ready_s):
+            one = wrk(address, place / "one.lua", 16, seconds)
+            many = wrk(address, place / "many.lua", 4, seconds)
+    return {
+        "items": items,
+        "width": width,
+        "load_before": load,
+        "ready_s": ready_s,
+        "one_by_one": one,
+        "batches": {**many, "users_per_s": BATCH * many["requests_per_s"]},
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Measure caged serve with wrk.")
+    parser.add_argument("--items", type=int, default=10_000)
+    parser.add_argument("--users", type=int, default=5_000)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--seconds", type=int, default=10)
+    given = parser.parse_args(arguments)
+    if shutil.which("wrk") is None:
+        raise SystemExit("wrk is not installed; it is a package of most systems")
+    print(json.dumps(measure(given.items, given.users, given.width, given.seconds), indent=2))
+
+
+if __name__ == "__main__":
+    main()
