@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_kill_9_loses_no_trial_and_doubles_none(split: Path, tmp_path: Path) -> 
     process = spawn("tune", "--data", split, *arguments, *sets, "--device", "cpu", "--threads", "1", cwd=tmp_path)
     journal = tmp_path / "killed" / "journal.jsonl"
     while process.poll() is None and (not journal.is_file() or journal.read_bytes().count(b"\n") < 6):
-        pass
+        time.sleep(0.01)
     assert process.poll() is None
     process.kill()
     ended(process)
