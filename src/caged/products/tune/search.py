@@ -31,8 +31,6 @@ from caged.training import Interrupted
 
 log = logging.getLogger(__name__)
 
-MOST_KILLS = 10  # processes that may die over a trial before it counts as failed: it may be what kills them
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -167,9 +165,6 @@ class Search:
             return False
         queued = self.journal.trials.get((method, number))
         values = queued.values if queued else self._values(method, number, goal)
-        if queued is not None and queued.kills >= MOST_KILLS:
-            self._fail(queued, f"{queued.kills} processes died while they trained it")
-            return True
         self.journal.write("start", method=method, trial=number, values=values)
         return self._ended(self.journal.trials[method, number])
 
@@ -221,7 +216,7 @@ class Search:
         )
         return True
 
-    def _fail(self, trial: Trial, reason: str, epochs: int = 0, seconds: float = 0.0) -> None:
+    def _fail(self, trial: Trial, reason: str, epochs: int, seconds: float) -> None:
         log.warning("trial %d of %s failed: %s", trial.number, trial.method, reason)
         result = {"status": "failed", "reason": reason, "epochs": epochs, "best_epoch": 0, "seconds": seconds}
         self.journal.write("end", method=trial.method, trial=trial.number, **result)
