@@ -15,6 +15,7 @@ from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
 from caged.evaluation.adjust.choice import FORMS, KEEP, Form, checked_share
 from caged.files import check_file, refuse_filled_folder, write_text
+from caged.models import display_name
 from caged.page.html import require_templates
 from caged.products.adjust import (
     ListsToAdjust,
@@ -102,7 +103,8 @@ def adjust(
     if RunFolder.is_one(what):
         _refuse_logs(train=train, valid=valid, test=test, item_vectors=item_vectors)
         outcome = _of_run(what, wish, out, device)
-        name = what.name
+        run = RunFolder.read(what).run
+        name = f"{display_name(run.method_name)} on {run.dataset['name']}"
     elif item_vectors is not None:
         columns = Columns().reading_ids(ids).named(user=user_column, item=item_column)
         outcome = _of_vectors(what, item_vectors, wish, out, train=train, valid=valid, test=test, columns=columns)

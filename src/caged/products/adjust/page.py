@@ -8,6 +8,7 @@ from caged.evaluation.metrics import MetricKey
 from caged.page import charts
 from caged.page.definitions import meaning
 from caged.page.html import ColumnHead, Figure, Page, Panel, Section, Table, render
+from caged.page.numbers import percent
 from caged.page.text_table import TextTable
 from caged.products.adjust.judge import Outcome, Point
 from caged.products.adjust.tables import PARTS, change_table, curve_table, sentences
@@ -61,11 +62,11 @@ def _drawing(points: Sequence[Point], key: MetricKey, part: str) -> Callable[[in
     def draw(width: int) -> str:
         return charts.line_chart(
             strengths,
-            [_series(points, key)],
+            [_series(points, key, part)],
             title=f"{key} on {part} over the strength",
             description=f"{key} from {points[0].metrics[key]:.4f} at strength 0 to {points[-1].metrics[key]:.4f} at 1.",
             x_label="strength",
-            y_label=key,
+            y_format=percent,
             x_ticks=(0, 0.25, 0.5, 0.75, 1),
             width=width,
         )
@@ -73,10 +74,10 @@ def _drawing(points: Sequence[Point], key: MetricKey, part: str) -> Callable[[in
     return draw
 
 
-def _series(points: Sequence[Point], key: MetricKey) -> charts.Series:
+def _series(points: Sequence[Point], key: MetricKey, part: str) -> charts.Series:
     found = [point.intervals.get(key) for point in points]
     return charts.Series(
-        key,
+        part,
         [point.metrics[key] for point in points],
         [one.low if one else float("nan") for one in found],
         [one.high if one else float("nan") for one in found],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from caged.page.numbers import compact, number, percent, percent_change
+from caged.page.numbers import compact, number, percent, percent_change, signed
 from caged.page.text_table import TextTable
 from caged.products.adjust.judge import Change, Outcome, Point
 
@@ -45,11 +45,14 @@ def _price(outcome: Outcome) -> list[str]:
 
 
 def _from_to(change: Change) -> str:
-    interval = ""
+    """Before and after; relative to what was there before, where there was anything."""
+    said = [] if not change.before else [percent_change(change.percent)]
     if change.interval is not None:
-        low, high = change.interval.low, change.interval.high
-        interval = f", difference {compact(change.difference)} [{compact(low)}, {compact(high)}]"
-    return f"from {number(change.before)} to {number(change.after)} ({percent_change(change.percent)}{interval})"
+        said.append(
+            f"difference {signed(change.difference)} [{signed(change.interval.low)}, {signed(change.interval.high)}]"
+        )
+    aside = f" ({', '.join(said)})" if said else ""
+    return f"from {number(change.before)} to {number(change.after)}{aside}"
 
 
 def change_table(outcome: Outcome) -> TextTable:
