@@ -195,7 +195,7 @@ def test_wrong_wishes_are_one_sentence(finished_run: Path, parts: Path, lists: P
     fails(lists, "--train", parts / "train.parquet", "-k", "5", words="no validation part to choose the strength on")
     fails(lists, "--train", parts / "train.parquet", "--form", "norm", "-k", "5", words="needs vectors")
     fails(lists, "--train", parts / "train.parquet", "-o", "x.txt", words="must end in .parquet or .csv")
-    fails(tmp_path / "nothing", "--train", parts / "train.parquet", words="nothing")
+    fails(tmp_path / "nothing", "--train", parts / "train.parquet", words="nothing does not exist")
 
 
 def test_an_adjusted_run_is_not_adjusted_again(adjusted_run: Path) -> None:

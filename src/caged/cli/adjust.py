@@ -100,6 +100,10 @@ def adjust(
     if html is not None:
         require_templates()
         check_file("--html", html)
+    if not what.exists():
+        raise ConfigError(
+            f"{what} does not exist; give the folder of a finished run, a file of lists, or vectors of users"
+        )
     if RunFolder.is_one(what):
         _refuse_logs(train=train, valid=valid, test=test, item_vectors=item_vectors)
         outcome = _of_run(what, wish, out, device)
