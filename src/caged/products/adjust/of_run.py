@@ -10,15 +10,12 @@ from pathlib import Path
 import torch
 
 from caged.errors import ConfigError, RunError
-from caged.evaluation.adjust.choice import Adjustment, Form
-from caged.evaluation.adjust.of_scores import adjusted, norms_are_equal
-from caged.evaluation.lists import Lists
-from caged.evaluation.reference import Reference
-from caged.evaluation.topk import top_k
+from caged.evaluation.adjust.choice import Form
+from caged.evaluation.adjust.of_scores import norms_are_equal
 from caged.files import new_folder, write_text
-from caged.models import Scorer
 from caged.page.html import templates_are_there
 from caged.products.adjust.judge import Outcome, Ranking, judged, judges_of
+from caged.products.adjust.ranking import ranking_of
 from caged.products.audit import REPORT, audit_html, audit_run
 from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
 from caged.runs.execute import holds_back_validation, tested, write_tested
@@ -63,7 +60,7 @@ def adjust_run(
 ) -> Outcome:
     """Choose the strength on the validation part of the run, and measure it there and on its test part."""
     fitted, parts = given.fitted, given.data.split
-    rank = ranking_of(fitted.method.scorer(), fitted)
+    rank = _ranking(fitted)
     judges = judges_of(parts.train, parts.valid, parts.test, rank, form, k)
     if not holds_back_validation(given.folder.spec):  # it was trained on the validation part, which so says nothing
         judges.pop("valid", None)
@@ -80,16 +77,13 @@ def adjust_model(fitted: Artefact, form: Form, *, k: int, strength: float, with_
     """Measure a strength on the validation part that a saved model was kept with."""
     if fitted.valid is None:
         raise ConfigError(f"this {fitted.name} model was saved without a validation part; fit it with valid=...")
-    judges = judges_of(fitted.train, fitted.valid, None, ranking_of(fitted.method.scorer(), fitted), form, k)
+    judges = judges_of(fitted.train, fitted.valid, None, _ranking(fitted), form, k)
     return judged(judges, form, k, strength=strength, keep=1.0, with_curve=with_curve)
 
 
-def ranking_of(scorer: Scorer, fitted: Artefact) -> Ranking:
-    def rank(adjustment: Adjustment, reference: Reference, k: int) -> Lists:
-        less_popular = adjusted(scorer, fitted.train, adjustment)
-        return top_k(less_popular, reference.relevant_users, k, seen=reference.seen, device=fitted.device)
-
-    return rank
+def _ranking(fitted: Artefact) -> Ranking:
+    """By the scores as trained."""
+    return ranking_of(fitted.method.scorer(), fitted.train, fitted.device)
 
 
 def write_adjusted_run(given: RunToAdjust, outcome: Outcome, out: Path, *, command: str) -> None:

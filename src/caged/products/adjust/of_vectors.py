@@ -14,14 +14,12 @@ from caged.data.readers.files import DEFAULT_COLUMNS
 from caged.data.vector_files import NamedVectors, check_suffix, read_vectors, write_vectors
 from caged.errors import ConfigError, DataError
 from caged.evaluation.adjust.choice import KEEP, Adjustment, Form
-from caged.evaluation.adjust.of_scores import adjusted, adjusted_vectors
-from caged.evaluation.lists import Lists
-from caged.evaluation.reference import Reference
-from caged.evaluation.topk import top_k
+from caged.evaluation.adjust.of_scores import adjusted_vectors
 from caged.files import new_folder
 from caged.graph import Tables
 from caged.models import DotScorer
 from caged.products.adjust.judge import Outcome, judged, judges_of
+from caged.products.adjust.ranking import ranking_of
 from caged.products.audit import AuditInputs, Log, read_inputs
 
 USERS, ITEMS = "users", "items"
@@ -96,11 +94,7 @@ def adjust_vectors(
     with_curve: bool = False,
 ) -> Outcome:
     """Choose the strength on the validation part, and measure it there and on the test part, where there is one."""
-    inputs, scorer = given.inputs, DotScorer(given.tables)
-
-    def rank(adjustment: Adjustment, reference: Reference, places: int) -> Lists:
-        less_popular = adjusted(scorer, inputs.train, adjustment)
-        return top_k(less_popular, reference.relevant_users, places, seen=reference.seen)
-
+    inputs = given.inputs
+    rank = ranking_of(DotScorer(given.tables), inputs.train)
     judges = judges_of(inputs.train, inputs.valid, inputs.test, rank, form, k)
     return judged(judges, form, k, strength=strength, keep=keep, with_curve=with_curve)
