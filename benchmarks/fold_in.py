@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 import caged
+from benchmarks.circumstances import circumstances
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.files import write_json
-from caged.runs.environment import hardware, resolve_device
-from caged.runs.versions import versions
+from caged.runs.environment import resolve_device
 
 HELD_OUT, HISTORY = 0.2, 0.8
 Options = dict[str, Any]
@@ -87,9 +87,8 @@ def main() -> None:
     print(f"{given.method} on {given.data}, {found['people']:,} people held out")
     print(f"recall@20 folded in {found['folded_in']:.4f}, trained in {found['trained_in']:.4f}: {found['ratio']:.1%}")
     if given.out is not None:
-        where = hardware(resolve_device(given.device))
         about = {"data": given.data, "method": given.method, "seed": given.seed, "options": options}
-        write_json(given.out, {**about, **found, "hardware": where, "versions": versions()})
+        write_json(given.out, {**about, **found, **circumstances("benchmarks.fold_in", resolve_device(given.device))})
 
 
 if __name__ == "__main__":

@@ -110,6 +110,7 @@ def test_metrics_count_requests_and_swaps(artefact: Path) -> None:
 def test_under_overload_the_next_one_gets_503_and_is_told_when_to_come_back(
     artefact: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("caged.products.serve.lists.QUICK_WORK", 0)  # so that threads answer
     app = app_of(artefact, threads=1, queue=1)
     engine = app.state.service.pick(None).engine
     answered = type(engine).recommend_batch

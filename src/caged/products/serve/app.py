@@ -15,37 +15,48 @@ from starlette.exceptions import HTTPException
 from caged._version import __version__
 from caged.arguments import described
 from caged.errors import CagedError
-from caged.products.serve.answers import status_of
 from caged.products.serve.explorer.routes import PUBLIC_PATHS, add_explorer
-from caged.products.serve.gate import Gate
-from caged.products.serve.guard import Guard
-from caged.products.serve.metrics import RequestMetrics
-from caged.products.serve.operations import operating_routes, problem
-from caged.products.serve.routes import Service, answering_routes, lists_json
+from caged.products.serve.guard import Guard, Receive, Scope, Send
+from caged.products.serve.operations import operating_routes, problem, refusal, went_wrong
+from caged.products.serve.routes import answering_routes
 from caged.products.serve.served import Served
+from caged.products.serve.service import Service
 from caged.products.serve.settings import Settings
-from caged.products.serve.together import Together
+from caged.products.serve.short_way import ShortWay
 
 logger = logging.getLogger("caged")
 NO_JSON = "the body is no JSON in UTF-8; see /openapi.json for what can be asked"
 UNION_MEMBERS = {"str", "int", "float", "bool", "constrained-float", "constrained-str", "constrained-int"}
 
 
-def create_app(served: Mapping[str, Served], settings: Settings | None = None, *, explorer: bool = False) -> FastAPI:
+class Application(FastAPI):
+    """Routes, with the guard before all of them, and a short way for the requests that come all the time."""
+
+    def __init__(self, service: Service, **options: Any) -> None:
+        super().__init__(**options)
+        self.state.service = service
+        self._guard = Guard(ShortWay(service, super().__call__), service.settings, service.metrics)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._guard(scope, receive, send)
+
+
+def create_app(
+    served: Mapping[str, Served], settings: Settings | None = None, *, explorer: bool = False
+) -> Application:
     """Answers from `served`; the first is what requests mean that name no model. `explorer` adds its page."""
     settings = settings or Settings()
     if explorer:
         settings = replace(settings, public_paths=(*settings.public_paths, *PUBLIC_PATHS))
-    gate = Gate(settings.threads, settings.queue, settings.timeout_s)
-    lists = Together(gate, settings.queue, lists_json)
-    service = Service(served, settings, gate, lists, RequestMetrics())
+    service = Service(served, settings)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
-        gate.close()
+        service.gate.close()
 
-    app = FastAPI(
+    app = Application(
+        service,
         title="caged",
         version=__version__,
         summary="Recommendations for known and new people, with a knob against bestsellers.",
@@ -53,12 +64,10 @@ def create_app(served: Mapping[str, Served], settings: Settings | None = None, *
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.service = service
     app.include_router(answering_routes(service))
     app.include_router(operating_routes(service))
     if explorer:
         add_explorer(app, service)
-    app.add_middleware(Guard, settings=settings, metrics=service.metrics)
     app.add_exception_handler(CagedError, _caged_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(HTTPException, _http_error)
@@ -68,7 +77,7 @@ def create_app(served: Mapping[str, Served], settings: Settings | None = None, *
 
 def _caged_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, CagedError)
-    return problem(status_of(error), str(error))
+    return refusal(error)
 
 
 def _not_valid(_request: Request, error: Exception) -> Response:
@@ -105,5 +114,4 @@ def _http_error(request: Request, error: Exception) -> Response:
 
 
 def _inside(_request: Request, _error: Exception) -> Response:
-    """The traceback is logged by the server, not sent."""
-    return problem(500, "something went wrong inside the server; its log has the details")
+    return went_wrong()

@@ -56,7 +56,7 @@ class Guard:
         try:
             self._check_key(scope)
             body = await self._body(scope, receive)
-            await self.app(scope, _replayed(body, receive), watched)
+            await self.app(scope, replayed(body, receive), watched)
         except _RefusedError as refused:
             await _refuse(refused, watched)
         finally:
@@ -120,7 +120,7 @@ def _digest(text: bytes) -> bytes:
     return hashlib.sha256(text).digest()
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """The body in one message; afterwards whatever else comes, such as the end of the connection."""
     told = False
 

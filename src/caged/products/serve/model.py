@@ -41,6 +41,8 @@ class Names:
 
     def row(self, name: Any) -> int:
         """-1 where there is no such name; text that names an integer finds it, and an integer finds its text."""
+        if len(self) <= LISTED and type(name) is (str if self.are_text else int):
+            return self._row_of.get(name, -1)
         if self._numbers is not None:
             return self._number_row(name)
         if isinstance(name, bool) or not isinstance(name, str | int):
@@ -73,6 +75,10 @@ class Names:
             return found
         listed = self._listed
         return [listed[row] for row in rows.tolist()]
+
+    @cached_property
+    def _row_of(self) -> dict[str | int, int]:
+        return {name: row for row, name in enumerate(self._listed)}
 
     @cached_property
     def _listed(self) -> list[str | int]:

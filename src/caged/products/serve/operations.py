@@ -9,11 +9,12 @@ import orjson
 from fastapi import APIRouter, Response
 
 from caged._version import __version__
-from caged.errors import RunError
+from caged.errors import CagedError, RunError
 from caged.products.serve import schemas
-from caged.products.serve.answers import source
+from caged.products.serve.answers import source, status_of
 from caged.products.serve.metrics import CONTENT_TYPE, family
-from caged.products.serve.routes import PROBLEMS, Service
+from caged.products.serve.routes import PROBLEMS
+from caged.products.serve.service import Service
 
 
 def operating_routes(service: Service) -> APIRouter:
@@ -53,6 +54,15 @@ def operating_routes(service: Service) -> APIRouter:
 def problem(status: int, sentence: str) -> Response:
     headers = {"Retry-After": "1"} if status == 503 else None
     return Response(orjson.dumps({"error": sentence}), status, headers, media_type="application/json")
+
+
+def refusal(error: CagedError) -> Response:
+    return problem(status_of(error), str(error))
+
+
+def went_wrong() -> Response:
+    """The traceback is logged by the server, not sent."""
+    return problem(500, "something went wrong inside the server; its log has the details")
 
 
 def _metric_lines(service: Service) -> Iterator[str]:

@@ -37,10 +37,15 @@ class OnePerson(Request):
         None, description="Or what somebody new has had. Items that the model does not know are named in the answer."
     )
     k: StrictInt = Field(20, ge=1, description="How many items; fewer come back where fewer are allowed.")
-    exclude: list[Id] = Field([], description="Items never to be shown.")
+    # Made for every request; a default of its own would be copied for every request, which takes longer.
+    exclude: list[Id] = Field(
+        default_factory=list, description="Items never to be shown.", json_schema_extra={"default": []}
+    )
     candidates: list[Id] | None = Field(None, description="Show only these.")
     filters: dict[str, Value | list[Value]] = Field(
-        {}, description="Attributes that items must have; of several values one is enough. Applied before ranking."
+        default_factory=dict,
+        description="Attributes that items must have; of several values one is enough. Applied before ranking.",
+        json_schema_extra={"default": {}},
     )
     less_popular: Knob | None = Field(
         None, description="0: as trained; 1: popularity taken out. Left out: as the artefact stands, see /about."

@@ -15,6 +15,7 @@ from caged.files import checksum_of
 from caged.products.serve.engine import Engine
 from caged.products.serve.model import ServedModel
 from caged.products.serve.requests import Limits
+from caged.products.serve.texts import ItemTexts
 
 logger = logging.getLogger("caged")
 
@@ -29,6 +30,7 @@ class Current:
     name: str
     version: str
     engine: Engine
+    texts: ItemTexts
     since: float  # seconds since 1970
 
 
@@ -52,11 +54,13 @@ class Served:
         try:
             engine = Engine(ServedModel.load(self.folder), self.limits)
             engine.warm_up()
+            texts = ItemTexts(engine.model)
+            texts.prepare()
         except CagedError:
             raise
         except Exception as error:  # whatever a broken folder makes a library say
             raise RunError(f"{self.folder} cannot be served ({error}); export the run again") from error
-        return Current(self.name, checksum_of(engine.model.manifest.to_json())[:12], engine, time.time())
+        return Current(self.name, checksum_of(engine.model.manifest.to_json())[:12], engine, texts, time.time())
 
     def swap(self) -> Current:
         """Load the folder as it is now. A broken one is refused, and the model of before stays."""

@@ -19,7 +19,7 @@ from caged.errors import ConfigError
 from caged.products.serve.engine import Engine
 from caged.products.serve.explorer.answers import Answers
 from caged.products.serve.explorer.shelf import Shelf
-from caged.products.serve.routes import Service
+from caged.products.serve.service import Service
 from caged.products.serve.settings import is_loopback
 
 ROOT = "/explorer"

@@ -1,0 +1,34 @@
+"""One list comes the same way or another; its bytes do not tell which."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from caged.products.serve import lists, schemas
+from caged.products.serve.answers import UnknownModelError
+from caged.products.serve.served import serve_folders
+from caged.products.serve.service import Service
+from caged.products.serve.settings import Settings
+from tests.products.serve.exported import exported
+
+
+def test_the_loop_and_the_threads_give_the_same_list(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported(finished_run, tmp_path / "graph", with_price=False)
+    service = Service(serve_folders([tmp_path / "graph"]), Settings())
+    runs = []
+    handed_over = service.gate.run
+    monkeypatch.setattr(service.gate, "run", lambda work: runs.append(work) or handed_over(work))
+    request = schemas.Recommend(user_id="u05", k=3, less_popular=0.5)
+    at_once = asyncio.run(service.one(request))
+    assert runs == []
+    monkeypatch.setattr(lists, "QUICK_WORK", 0)
+    assert asyncio.run(service.one(request)) == at_once
+    assert len(runs) == 1
+    assert service.inside == 0
+    with pytest.raises(UnknownModelError, match="unknown model 'x'"):
+        asyncio.run(service.one(schemas.Recommend(user_id="u05", model="x")))
