@@ -128,3 +128,18 @@ def test_an_output_folder_is_new_or_empty(tmp_path: Path) -> None:
         make_output_folder(folder / "x" / "y")
     with pytest.raises(RunError, match="is a file"):
         make_output_folder(folder / "x")
+
+
+def test_numbers_of_a_list_share_a_line(tmp_path: Path) -> None:
+    value = {
+        "epochs": [1, 2, 3],
+        "values": [0.5, -1e-05],
+        "names": ["[\n1,\n2\n]", "b"],
+        "none": [],
+        "mixed": [1, None],
+    }
+    write_json(tmp_path / "x.json", value)
+    text = (tmp_path / "x.json").read_text()
+    assert '"epochs": [1, 2, 3],\n' in text
+    assert '"values": [0.5, -1e-05],\n' in text
+    assert read_json(tmp_path / "x.json") == value

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 from caged.errors import ConfigError, RunError
 
+_NUMBERS = re.compile(r"\[\n([-+.\deE,\s]+)\]")  # a list of numbers, one per line
 CHECKSUM = "checksum"  # the key of a JSON file that says what the rest of it has to be
 
 
@@ -72,7 +74,9 @@ def json_ready(value: Any) -> Any:
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Indented, but a list of numbers stays in one line: a history of a thousand epochs has no thousand lines."""
+    text = json.dumps(json_ready(value), indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(path, _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n")
 
 
 def read_json(path: Path) -> Any:

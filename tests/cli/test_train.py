@@ -298,7 +298,7 @@ def test_a_record_is_run_and_metrics_without_this_machine(log_csv: Path, tmp_pat
     root = tmp_path / "results"
     train(log_csv, tmp_path / "run", "--record", root, "--variant", "wide")
     path = root / "log" / "honest" / "lightgcn-wide" / "seed1.json"
-    assert [found for found in root.rglob("*") if found.is_file()] == [path]
+    assert {found for found in root.rglob("*") if found.is_file()} == {path, path.with_suffix(".users.parquet")}
     record, run = read(path), read(tmp_path / "run" / "run.json")
     assert run["record"] == str(path)
     assert record["metrics"] == read(tmp_path / "run" / "metrics.json")["metrics"]

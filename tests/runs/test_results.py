@@ -87,6 +87,20 @@ def test_round_trip_and_equal_bytes(tmp_path: Path) -> None:
     assert unpack(tmp_path / "one.tar.gz", tmp_path / "copy") == 3  # the same again is fine
 
 
+def test_values_per_user_travel_with_their_record(tmp_path: Path) -> None:
+    a_record(tmp_path / "one", "a/honest/m/seed1.json", {})
+    beside = tmp_path / "one" / "a/honest/m/seed1.users.parquet"
+    beside.write_bytes(b"PAR1 values PAR1")
+    (tmp_path / "one" / "a/honest/m/seed2.users.parquet").write_bytes(b"PAR1")  # of no record
+    assert pack(tmp_path / "one", tmp_path / "one.tar.gz") == 1
+    assert unpack(tmp_path / "one.tar.gz", tmp_path / "copy") == 1
+    copied = sorted(path.name for path in (tmp_path / "copy").rglob("seed*"))
+    assert copied == ["seed1.json", "seed1.users.parquet"]
+    beside.write_bytes(b"no table")
+    with pytest.raises(RunError, match=r"seed1\.users\.parquet is not a Parquet file"):
+        pack(tmp_path / "one", tmp_path / "one.tar.gz")
+
+
 def test_records_that_differ_are_kept_unless_asked(tmp_path: Path) -> None:
     a_record(tmp_path / "one", "a.json", {"value": 1})
     a_record(tmp_path / "one", "b.json", {"value": 1})

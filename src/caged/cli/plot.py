@@ -12,8 +12,9 @@ from caged.cli.help import group
 from caged.cli.output import AsJson, Verbose, print_json, say
 from caged.errors import RunError
 from caged.page.figure_file import check_figure, write_figure
-from caged.page.iip import densities, iip_svg, inverse_item_popularity
+from caged.page.iip import densities, iip_svg
 from caged.runs.artefact import load_artefact
+from caged.runs.densities import inverse_item_popularity
 from caged.runs.environment import resolve_device
 from caged.runs.saved_weights import load_saved_weights
 

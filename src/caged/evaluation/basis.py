@@ -54,9 +54,9 @@ class Basis:
         own = reference.train.item_ids
         listed = own if catalogue is None else catalogue
         return cls(
-            catalogue=_checksum(listed.values),
+            catalogue=checksum_of_ids(listed.values),
             items=len(listed),
-            groups=_checksum(own.values.filter(pa.array(reference.item_groups.popular))),
+            groups=checksum_of_ids(own.values.filter(pa.array(reference.item_groups.popular))),
             missing=missing,
             left_out=counts["users_relevant_without_list"] if missing == "skip" else 0,
             popular_share=str(reference.groups.popular_share),
@@ -138,7 +138,7 @@ def _unlike_family(name: str) -> Unlike:
     )
 
 
-def _checksum(ids: pa.Array) -> str:
+def checksum_of_ids(ids: pa.Array) -> str:
     """Of identifiers in their order; integers and text that looks alike are not the same."""
     digest = hashlib.sha256(str(ids.type).encode())
     if pa.types.is_integer(ids.type):

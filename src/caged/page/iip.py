@@ -1,9 +1,7 @@
 """The inverse-item-popularity figure: how edge weights are distributed before, during and after training.
 
-    IIP(u, i) = w[u,i] sqrt(d_u)
-
-is 1/sqrt(d_i) for LightGCN's weights (CAGED paper, section 4.5): near 0 for popular items, 1 for an item with one user.
-Learned weights may be larger as a whole; `rescaled` divides that out, so that only their shape is compared.
+`runs.densities` says what it is. Learned weights may be larger as a whole; `rescaled` divides that out, so that only
+their shape is compared.
 """
 
 from __future__ import annotations
@@ -37,12 +35,6 @@ class IIP:
     centres: list[float]
     densities: list[Density]
     rescaled: bool
-
-
-def inverse_item_popularity(to_user: Array, users: Array, user_count: int) -> Array:
-    """w[u,i] sqrt(d_u) for every edge."""
-    degrees = np.bincount(users, minlength=user_count)
-    return to_user.astype(np.float64) * np.sqrt(degrees[users])
 
 
 def densities(named: Sequence[tuple[str, int, Array]], *, rescaled: bool = False) -> IIP:

@@ -33,20 +33,24 @@ from caged.evaluation.stored import write_user_table
 from caged.files import (
     checksum_of,
     make_output_folder,
+    make_parent,
     read_json,
     remove_leftovers,
     replacing,
     write_json,
     write_sealed_json,
 )
+from caged.runs.history import learning_curve
 from caged.runs.loading import DatasetFacts, Loaded, load_data
 from caged.runs.lock import holds_a_lock_alone, locked, refuse_held
+from caged.runs.recorded_users import write_recorded_users
 from caged.runs.results import write_result
 from caged.runs.spec import ExperimentSpec
 
 FORMAT = 1  # of run.json
 RUN, METRICS = "run.json", "metrics.json"
 PER_USER, SUMS, RECOMMENDATIONS = "per_user.parquet", "sums.parquet", "recommendations.parquet"
+WEIGHTS, DENSITIES = "weights", "densities.json"
 NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")
 # Left out of run.json where there is nothing to say.
 WHERE_PRESENT = ("save_weights", "no_report", "init", "adjustment", "training", "error", "ended", "checksums")
@@ -225,8 +229,20 @@ class RunFolder:
         """Write `run.json` and the file below --record."""
         # The result first: killed in between, the run is not finished yet and a resume writes both again.
         if self.run.record:
-            write_result(Path(self.run.record), self.run.to_json(), self.metrics)
+            write_result(Path(self.run.record), self.run.to_json(), self.metrics, self._details(Path(self.run.record)))
         write_json(self.path / RUN, self.run.to_json())
+
+    def _details(self, record: Path) -> dict[str, Any]:
+        """What a record of a finished run holds beyond its metrics; the values per user go into a file beside it."""
+        if self.run.status != "finished" or self.metrics is None:
+            return {}
+        densities, evaluated = self.path / WEIGHTS / DENSITIES, self.run.spec["config"]["eval"]
+        make_parent(record)
+        return {
+            "history": learning_curve(self.history, f"recall@{evaluated['k'][0]}"),
+            **({"densities": read_json(densities)} if densities.exists() else {}),
+            "per_user": write_recorded_users(record, self.path / PER_USER, evaluated["k"][0]),
+        }
 
     @contextmanager
     def kept_true(self) -> Iterator[None]:

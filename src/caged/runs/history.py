@@ -1,4 +1,4 @@
-"""`history.jsonl` of a run."""
+"""`history.jsonl` of a run, and the curve of it that a record keeps."""
 
 from __future__ import annotations
 
@@ -28,6 +28,18 @@ class History:
             with suppress(OSError):
                 os.truncate(self.path, complete)  # no half of a line stays
             raise RunError(f"could not write {self.path}: {error.strerror}; free space, then resume the run") from error
+
+
+def learning_curve(path: Path, metric: str) -> list[dict[str, Any]]:
+    """What validation said, stage by stage: the epochs that were validated and the metric after each."""
+    curves: dict[str, dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        told = json.loads(line)
+        if (told.get("validation") or {}).get(metric) is not None:
+            curve = curves.setdefault(told["stage"], {"stage": told["stage"], "epochs": [], "values": []})
+            curve["epochs"].append(told["epoch"])
+            curve["values"].append(round(told["validation"][metric], 5))
+    return list(curves.values())
 
 
 def epochs_told(path: Path, count: int) -> list[bytes]:

@@ -1,6 +1,7 @@
 """Results kept under version control: one small JSON per run, and archives that carry a tree of them.
 
     results/<dataset>/<protocol>/<method>[-<variant>]/seed<k>.json
+    results/<dataset>/<protocol>/<method>[-<variant>]/seed<k>.users.parquet   see `runs.recorded_users`
 
 A result is written when a run starts (status `running`) and again when it ends, so failed and lost runs are listed
 too. Tables and figures read these files only. (`--record` writes them, so users know them as records.)
@@ -22,6 +23,7 @@ from typing import Any
 
 from caged.errors import ConfigError, RunError
 from caged.files import make_parent, replacing, write_bytes, write_json
+from caged.runs.recorded_users import SUFFIX as USERS
 
 MOST_BYTES = 4 << 20  # a result is a few kilobytes; anything near this is none
 MACHINE_KEYS = ("data_path", "record", "no_report", "checksums")  # of run.json: about the folder on this machine
@@ -53,11 +55,14 @@ class ResultPlace:
         return path
 
 
-def write_result(path: Path, run: Mapping[str, Any], metrics: dict[str, Any] | None) -> None:
-    """What `run.json` and `metrics.json` hold, less paths of this machine."""
+def write_result(
+    path: Path, run: Mapping[str, Any], metrics: dict[str, Any] | None, details: Mapping[str, Any] | None = None
+) -> None:
+    """What `run.json` and `metrics.json` hold, less paths of this machine; `details` is what figures and tests need."""
     public = {key: shareable(value) for key, value in run.items() if key not in MACHINE_KEYS}
     make_parent(path)
-    write_json(path, {**public, **(metrics or {"protocol": run["spec"]["protocol"], "metrics": None})})
+    measured = metrics or {"protocol": run["spec"]["protocol"], "metrics": None}
+    write_json(path, {**public, **measured, **(details or {})})
 
 
 def shareable(value: Any) -> Any:
@@ -76,12 +81,14 @@ def shareable(value: Any) -> Any:
 
 
 def pack(root: Path, archive: Path) -> int:
-    """All results below `root` as one .tar.gz; returns their number. Equal results give equal bytes."""
+    """All results below `root`, with their values per user, as one .tar.gz; returns their number. Equal results give
+    equal bytes."""
     if not root.is_dir():
         raise RunError(f"results folder {root} does not exist; give the folder that --record wrote to")
     files = sorted(root.rglob("*.json"))
     if not files:
         raise RunError(f"{root} holds no records (*.json); train with --record {root} first")
+    files = sorted([*files, *(file for file in root.rglob(f"*{USERS}") if file.with_name(_record_of(file)).exists())])
     results = {file.relative_to(root).as_posix(): _read_result(file) for file in files}
     with (
         replacing(archive) as temporary,
@@ -93,7 +100,7 @@ def pack(root: Path, archive: Path) -> int:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-    return len(results)
+    return _records_in(results)
 
 
 def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
@@ -109,7 +116,16 @@ def unpack(archive: Path, root: Path, *, overwrite: bool = False) -> int:
         target = root / name
         make_parent(target)
         write_bytes(target, content)
-    return len(results)
+    return _records_in(results)
+
+
+def _record_of(users: Path) -> str:
+    return users.name.removesuffix(USERS) + ".json"
+
+
+def _records_in(results: Mapping[str, bytes]) -> int:
+    """Without the files beside them."""
+    return sum(name.endswith(".json") for name in results)
 
 
 def _differs(path: Path, content: bytes) -> bool:
@@ -118,7 +134,7 @@ def _differs(path: Path, content: bytes) -> bool:
 
 def _read_result(path: Path) -> bytes:
     content = _read_bytes(path)
-    _check_json(content, str(path))
+    _check_content(content, path.name, str(path))
     return content
 
 
@@ -147,18 +163,24 @@ def _read_member(archive: Path, tar: tarfile.TarFile, member: tarfile.TarInfo) -
     """The content of one result, refusing whatever could land outside the folder or is none."""
     path = PurePosixPath(member.name)
     outside = path.is_absolute() or ".." in path.parts
-    if not member.isfile() or outside or path.suffix != ".json" or member.size > MOST_BYTES:
+    known = path.suffix == ".json" or path.name.endswith(USERS)
+    if not member.isfile() or outside or not known or member.size > MOST_BYTES:
         raise RunError(
-            f"{archive} holds '{member.name}', which is not a record; only relative *.json files are allowed"
+            f"{archive} holds '{member.name}', which is not a record; only relative *.json and *{USERS} files are "
+            "allowed"
         )
     handle = tar.extractfile(member)
     assert handle is not None  # a regular file always has content
     content = handle.read()
-    _check_json(content, f"{archive}: '{member.name}'")
+    _check_content(content, path.name, f"{archive}: '{member.name}'")
     return content
 
 
-def _check_json(content: bytes, name: str) -> None:
+def _check_content(content: bytes, file: str, name: str) -> None:
+    if file.endswith(USERS):  # the record has its checksum
+        if not content.startswith(b"PAR1"):
+            raise RunError(f"{name} is not a Parquet file; restore it from where the run was recorded")
+        return
     try:
         json.loads(content)
     except (UnicodeDecodeError, json.JSONDecodeError) as error:

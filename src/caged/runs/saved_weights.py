@@ -3,8 +3,9 @@
     before.safetensors       LightGCN's, which training starts from
     update-<n>.safetensors   after update n, for n = 1, 2, 4, 8, ...: few files, however many updates there are
     after.safetensors        those of the model that the run ended with
+    densities.json           how inverse item popularity is spread before, during and after, for the record of the run
 
-Each holds `to_user`, `to_item` (one number per training interaction, sorted by user and item) and `updates`.
+A tensor file holds `to_user`, `to_item` (one number per training interaction, sorted by user and item) and `updates`.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from caged.data import Interactions
 from caged.errors import ConfigError, RunError
+from caged.files import write_json
 from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
 from caged.models import METHODS, LearnsWeights, Method, registered
 from caged.models.contract import LearnedWeights
+from caged.runs.densities import Moment, recorded_densities
+from caged.runs.folder import DENSITIES, WEIGHTS
 from caged.training.checkpoint import load_tensors, save_tensors
 
-FOLDER = "weights"
 BEFORE, AFTER = "before", "after"
 
 
@@ -49,6 +53,7 @@ class WeightsWatch:
 
     folder: Path
     method: Method[Any]
+    train: Interactions
 
     def begin(self, graph: BipartiteGraph) -> None:
         try:
@@ -65,6 +70,8 @@ class WeightsWatch:
     def end(self) -> None:
         """With the best state restored."""
         self._save(AFTER, *self._learned())
+        saved = [Moment(one.name, one.updates, one.to_user.numpy()) for one in load_saved_weights(self.folder.parent)]
+        write_json(self.folder / DENSITIES, recorded_densities(saved, self.train.users, self.train.user_count))
 
     def _learned(self) -> LearnedWeights:
         assert isinstance(self.method, LearnsWeights)  # as `check_learns_weights` saw to
@@ -77,7 +84,7 @@ class WeightsWatch:
 
 def load_saved_weights(run: Path) -> list[SavedWeights]:
     """Before, during and after; `during` is the file nearest to half of the updates, left out where there is none."""
-    folder = run / FOLDER
+    folder = run / WEIGHTS
     if not (folder / f"{AFTER}.safetensors").exists():
         raise RunError(f"{run} holds no weights of a finished run; train with --save-weights to keep them")
     before, after = _load(folder, BEFORE, BEFORE), _load(folder, AFTER, AFTER)

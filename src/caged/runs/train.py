@@ -19,11 +19,10 @@ from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph
 from caged.models import Method, registered
 from caged.runs.artefact import load_serving, save_model, save_training_data
-from caged.runs.folder import RunFolder
+from caged.runs.folder import WEIGHTS, RunFolder
 from caged.runs.history import History, epochs_told
 from caged.runs.initial import give_initial
 from caged.runs.protocols import protocol_named, selection_parts
-from caged.runs.saved_weights import FOLDER as WEIGHTS
 from caged.runs.saved_weights import WeightsWatch
 from caged.runs.spec import ExperimentSpec
 from caged.runs.validation import holds_out_validation
@@ -109,7 +108,7 @@ class _Work:
         training_data = save_training_data(folder.checkpoints, parts.train, held_out)
         history = History(lines, stored.epochs if stored else 0)
         observers: tuple[Observer, ...] = (history, *self.observers)
-        watch = WeightsWatch(folder.path / WEIGHTS, method) if run.save_weights else None
+        watch = WeightsWatch(folder.path / WEIGHTS, method, parts.train) if run.save_weights else None
         if watch is not None:
             watch.begin(graph)
             observers = (history, watch, *self.observers)
