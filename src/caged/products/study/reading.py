@@ -1,0 +1,289 @@
+"""A plan from its TOML file.
+
+    title, results                      what the study is, and where its records are (beside the file)
+    [datasets.NAME]                     data or simulate; presets, set, device, threads; on.PROTOCOL
+    [protocols.NAME]                    set
+    [rows.NAME]                         method, variant, title, presets, set, plain, vary, init, save_weights, device,
+                                        threads; on.DATASET, on.PROTOCOL; or adjust, form, keep
+    [sections.NAME]                     about, set; grids of datasets, protocols, rows, seeds, priority
+
+Settings add up in this order, and the last of a name wins: protocol, dataset, row, section. A row with `plain = true`
+takes none of the protocol and the dataset.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from caged.arguments import checked_seed, described
+from caged.errors import ConfigError, suggestion, unknown
+from caged.products.study.plan import Plan, PlannedRun, ordered
+from caged.runs.protocols import PROTOCOLS
+
+_DATASET = {"data": str, "simulate": dict, "presets": list, "set": list, "device": str, "threads": int, "on": dict}
+_ROW = {
+    "method": str,
+    "variant": str,
+    "title": str,
+    "presets": list,
+    "set": list,
+    "plain": bool,
+    "vary": dict,
+    "init": str,
+    "save_weights": bool,
+    "device": str,
+    "threads": int,
+    "on": dict,
+    "adjust": str,
+    "form": str,
+    "keep": str,
+}
+_SECTION = {"about": str, "set": list, "grids": list}
+_GRID = {"datasets": list, "protocols": list, "rows": list, "seeds": list, "priority": int}
+_ON = {"presets": list, "set": list}
+_VARY = {"key": str, "values": list}
+_TOP = {"title": str, "results": str, "datasets": dict, "protocols": dict, "rows": dict, "sections": dict}
+_WORDS = {str: "text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
+
+
+def read_plan(path: Path) -> Plan:
+    """What the file says, checked as far as it can be without the options of the methods."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read plan {path} ({error}); give a readable TOML file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"plan {path} is not valid TOML ({error}); correct the file") from error
+    return _Reader(path, values).plan()
+
+
+class _Reader:
+    def __init__(self, path: Path, values: dict[str, Any]) -> None:
+        self.path = path
+        self.top = self._checked(values, _TOP, "the file")
+        self.datasets = self._tables("datasets", _DATASET)
+        self.protocols: dict[str, dict[str, Any]] = {name: {} for name in PROTOCOLS}
+        self.protocols |= self._tables("protocols", {"set": list})
+        self.rows = self._tables("rows", _ROW)
+        self.sections = self._tables("sections", _SECTION)
+        self._check_names()
+
+    def plan(self) -> Plan:
+        found: dict[PlannedRun, PlannedRun] = {}
+        for run in self._runs():
+            before = found.get(run, run)
+            sections = tuple(dict.fromkeys([*before.sections, *run.sections]))
+            found[run] = replace(run, sections=sections, priority=min(before.priority, run.priority))
+        self._check_places(list(found))
+        return Plan(
+            path=self.path,
+            title=self.top.get("title", self.path.stem),
+            results=self.path.parent / self.top.get("results", "results"),
+            runs=tuple(ordered(found.values())),
+            datasets=tuple(self.datasets),
+            protocols=tuple(self.protocols),
+            sections={name: section.get("about", "") for name, section in self.sections.items()},
+        )
+
+    # ---------------------------------------------------------------- from grids to runs
+
+    def _runs(self) -> Iterator[PlannedRun]:
+        for name, section in self.sections.items():
+            for number, grid in enumerate(section.get("grids", []), start=1):
+                where = f"grid {number} of section '{name}'"
+                if not isinstance(grid, dict):
+                    raise self._error(f"{where} is {described(grid)}; write it as [[sections.{name}.grids]]")
+                yield from self._of_grid(name, self._checked(grid, _GRID, where), where)
+
+    def _of_grid(self, section: str, grid: Mapping[str, Any], where: str) -> Iterator[PlannedRun]:
+        parts = [self._named(grid, kind, where) for kind in ("datasets", "protocols", "rows")]
+        seeds = [checked_seed(seed) for seed in grid.get("seeds", [1])]
+        common = {"sections": (section,), "priority": grid.get("priority", 0)}
+        for row, dataset, protocol in product(parts[2], parts[0], parts[1]):
+            for run in self._of_row(row, dataset, protocol, self.sections[section].get("set", []), ()):
+                for seed in seeds:
+                    yield replace(_with_seed(run, seed), **common)
+
+    def _named(self, grid: Mapping[str, Any], kind: str, where: str) -> list[str]:
+        known: dict[str, list[str]] = {"datasets": [*self.datasets], "protocols": [*self.protocols]}
+        known["rows"] = [*self.rows, *self._values_of_rows()]
+        names = grid.get(kind, [])
+        if not names:
+            raise self._error(f"{where} names no {kind}; add {kind} = [...]")
+        for name in names:
+            if name not in known[kind]:
+                raise self._error(f"{where}: {unknown(kind.removesuffix('s'), str(name), known[kind])}")
+        return list(names)
+
+    def _of_row(
+        self, name: str, dataset: str, protocol: str, further: list[str], before: tuple[str, ...]
+    ) -> list[PlannedRun]:
+        """The runs of a row with one seed: one, or one per value that it varies; `row-value` is one of them."""
+        if name not in self.rows:
+            of = self._values_of_rows()[name]
+            return [run for run in self._of_row(of, dataset, protocol, further, before) if run.row == name]
+        if name in before:
+            raise self._error(
+                f"row '{name}' needs itself ({' <- '.join((*before, name))}); let one of them need nothing"
+            )
+        row = self.rows[name]
+        needed = row.get("adjust") or row.get("init")
+        if needed is None:
+            return self._varied(self._single(name, dataset, protocol, further))
+        if needed not in self.rows or "vary" in self.rows[needed]:
+            fitting = [other for other, values in self.rows.items() if "vary" not in values]
+            raise self._error(f"row '{name}': {unknown('row to start from', needed, fitting)}")
+        (first,) = self._of_row(needed, dataset, protocol, [], (*before, name))
+        if "adjust" in row:
+            return [self._adjusted(name, first)]
+        return self._varied(replace(self._single(name, dataset, protocol, further), needs=first))
+
+    def _single(self, name: str, dataset: str, protocol: str, further: list[str]) -> PlannedRun:
+        row, data = self.rows[name], self.datasets[dataset]
+        presets, settings = list[str](), list[str]()
+        shared = [self.protocols[protocol], data, self._on(data, protocol, f"dataset '{dataset}'")]
+        own = [row, self._on(row, dataset, f"row '{name}'"), self._on(row, protocol, f"row '{name}'")]
+        for part in [*([] if row.get("plain") else shared), *own, {"set": further}]:
+            presets += part.get("presets", [])
+            settings += part.get("set", [])
+        if "method" not in row:
+            raise self._error(f"row '{name}' has no method; add method = \"...\", or adjust = the row that it adjusts")
+        return PlannedRun(
+            dataset=dataset,
+            data=data.get("data", dataset),
+            protocol=protocol,
+            row=name,
+            method=row["method"],
+            seed=0,
+            title=row.get("title", ""),
+            variant=row.get("variant"),
+            presets=tuple(presets),
+            settings=tuple(settings),
+            options=("--save-weights",) if row.get("save_weights") else (),
+            device=row.get("device", data.get("device", "auto")),
+            threads=row.get("threads", data.get("threads")),
+            market=tuple(sorted(data["simulate"].items())) if "simulate" in data else None,
+        )
+
+    def _varied(self, run: PlannedRun) -> list[PlannedRun]:
+        vary = self.rows[run.row].get("vary")
+        if vary is None:
+            return [run]
+        where = f"vary of row '{run.row}'"
+        vary = self._checked(vary, _VARY, where)
+        if not {"key", "values"} <= vary.keys():
+            raise self._error(f'{where} lacks its key or its values; write vary = {{ key = "...", values = [...] }}')
+        short = vary["key"].rpartition(".")[2]
+        return [
+            replace(
+                run,
+                row=f"{run.row}-{value}",
+                variant=f"{run.variant or short}-{value}",
+                settings=(*run.settings, f"{vary['key']}={value}"),
+                title=f"{run.title} {value}".strip(),
+                group=run.row,
+                value=str(value),
+            )
+            for value in vary["values"]
+        ]
+
+    def _values_of_rows(self) -> dict[str, str]:
+        """The name of every value of a row that varies something -> that row."""
+        return {
+            f"{name}-{value}": name
+            for name, row in self.rows.items()
+            for value in row.get("vary", {}).get("values", [])
+        }
+
+    def _adjusted(self, name: str, first: PlannedRun) -> PlannedRun:
+        row = self.rows[name]
+        given = [(f"--{option}", row[option]) for option in ("form", "keep") if option in row]
+        return PlannedRun(
+            dataset=first.dataset,
+            data=first.data,
+            protocol=first.protocol,
+            row=name,
+            method=first.method,
+            seed=0,
+            kind="adjust",
+            title=row.get("title", ""),
+            variant=row.get("variant", f"{first.variant}-adjusted" if first.variant else "adjusted"),
+            options=tuple(text for pair in given for text in pair),
+            device=first.device,
+            needs=first,
+            market=first.market,
+        )
+
+    # ---------------------------------------------------------------- checks
+
+    def _error(self, text: str) -> ConfigError:
+        return ConfigError(f"plan {self.path}: {text}")
+
+    def _tables(self, kind: str, known: Mapping[str, type]) -> dict[str, dict[str, Any]]:
+        return {
+            name: self._checked(values, known, f"[{kind}.{name}]") for name, values in self.top.get(kind, {}).items()
+        }
+
+    def _checked(self, values: Any, known: Mapping[str, type], where: str) -> dict[str, Any]:
+        if not isinstance(values, dict):
+            raise self._error(f"{where} is {described(values)}; it must be a table")
+        for key, value in values.items():
+            if key not in known:
+                raise self._error(f"{where} has '{key}'; known: {', '.join(known)}{suggestion(key, known)}")
+            if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
+                raise self._error(f"{key} in {where} is {described(value)}; it must be {_WORDS[known[key]]}")
+        for key in ("presets", "set"):
+            for text in values.get(key, []):
+                if not isinstance(text, str):
+                    raise self._error(f'{key} in {where} holds {described(text)}; it must be text, such as "movie"')
+        return values
+
+    def _on(self, values: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+        found = values.get("on", {}).get(name, {})
+        return self._checked(found, _ON, f"on.{name} of {where}")
+
+    def _check_names(self) -> None:
+        """A word of `--only` means one thing."""
+        kinds: dict[str, Mapping[str, Any]] = {"dataset": self.datasets, "protocol": self.protocols}
+        kinds |= {"section": self.sections, "row": self.rows}
+        seen: dict[str, str] = {}
+        for kind, names in [*kinds.items(), ("row", self._values_of_rows())]:
+            for name in names:
+                if name in seen:
+                    raise self._error(f"'{name}' is a {seen[name]} and a {kind}; rename one of them")
+                seen[name] = kind
+        for name in self.protocols:
+            if name not in PROTOCOLS:
+                raise self._error(unknown("protocol", name, PROTOCOLS))
+        for kind in ("datasets", "rows"):
+            for name, values in getattr(self, kind).items():
+                for other in values.get("on", {}):
+                    if other not in self.datasets and other not in self.protocols:
+                        raise self._error(
+                            f"[{kind}.{name}.on] {unknown('name', other, [*self.datasets, *self.protocols])}"
+                        )
+        for name, dataset in self.datasets.items():
+            if "data" in dataset and "simulate" in dataset:
+                raise self._error(f"[datasets.{name}] has data and simulate; leave one of them out")
+
+    def _check_places(self, runs: list[PlannedRun]) -> None:
+        """No two runs write the same record or the same folder."""
+        for kind in ("place", "name"):
+            seen: dict[Any, PlannedRun] = {}
+            for run in runs:
+                place = getattr(run, kind)
+                if place in seen:
+                    raise self._error(
+                        f"rows '{seen[place].row}' and '{run.row}' both write {place}, but differ in their settings; "
+                        f"give one of them another variant, or the same settings in every section"
+                    )
+                seen[place] = run
+
+
+def _with_seed(run: PlannedRun, seed: int) -> PlannedRun:
+    return replace(run, seed=seed, needs=None if run.needs is None else _with_seed(run.needs, seed))

@@ -1,0 +1,166 @@
+"""Which record belongs to which run of a plan, and whether it is one: the same settings, on the same data.
+
+A record is found by its place. It counts only if its run had the settings that the plan says today: somebody may have
+changed the plan or a preset since.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from caged.config import value_text
+from caged.data.known import DATASETS
+from caged.evaluation.adjust.choice import FORMS
+from caged.files import read_json
+from caged.products.study.plan import PlannedRun
+
+if TYPE_CHECKING:
+    from caged.runs.spec import ExperimentSpec
+
+State = Literal["finished", "failed", "unfinished", "missing", "other"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What is known about a run of a plan."""
+
+    run: PlannedRun
+    path: Path
+    state: State
+    content: dict[str, Any] | None = None  # of the record
+    reason: str | None = None  # why it failed, or what is other than the plan says
+
+    @property
+    def finished(self) -> bool:
+        return self.state == "finished"
+
+    @property
+    def seconds(self) -> float:
+        """That were spent on it, as far as it got."""
+        return float((self.content or {}).get("seconds", {}).get("total", 0.0))
+
+
+def recorded(runs: Iterable[PlannedRun], root: Path) -> dict[PlannedRun, Recorded]:
+    """The record of each run below `root`."""
+    return _on_one_split({run: _read(run, root / run.place) for run in runs})
+
+
+def _read(run: PlannedRun, path: Path) -> Recorded:
+    if not path.is_file():
+        return Recorded(run, path, "missing")
+    content = read_json(path)
+    if not isinstance(content, dict) or not {"status", "spec"} <= content.keys():
+        return Recorded(run, path, "other", reason="it is not a record")
+    status = content["status"]
+    reason = difference(run, content)
+    if reason is not None:
+        return Recorded(run, path, "other", content, reason)
+    if status == "finished":
+        return Recorded(run, path, "finished", content)
+    if status == "failed":
+        return Recorded(run, path, "failed", content, content.get("error") or "no reason was recorded")
+    return Recorded(run, path, "unfinished", content)
+
+
+def difference(run: PlannedRun, content: Mapping[str, Any]) -> str | None:
+    """In what a record is not of this run, or not on its data; None: it is."""
+    adjustment = content.get("adjustment")
+    if run.kind == "adjust":
+        assert run.needs is not None
+        return _other_adjustment(run, adjustment) or difference(run.needs, {**content, "adjustment": None})
+    if adjustment is not None:
+        return "popularity was taken out of its scores"
+    spec = content["spec"]
+    found = _other_settings(run, spec.get("config", {})) or _other_start(run, content.get("init"))
+    if found is None and run.device != "auto" and (there := content.get("hardware", {}).get("device")) != run.device:
+        found = f"it ran on {there}, not on {run.device}"
+    return found or _other_data(run, content.get("dataset", {}).get("fingerprints", {}))
+
+
+def specification(run: PlannedRun) -> ExperimentSpec:
+    """Of a training, as the plan says it; what does not fit the options of its method is an error."""
+    return _specified(run.method, run.protocol, run.presets, run.settings)
+
+
+@cache
+def _specified(method: str, protocol: str, presets: tuple[str, ...], settings: tuple[str, ...]) -> ExperimentSpec:
+    from caged.runs.spec import resolve  # with torch
+
+    return resolve("", method, protocol=protocol, presets=presets, overrides=settings)
+
+
+def _other_settings(run: PlannedRun, recorded_config: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """A record from before there was an option ran with what is its default today."""
+    expected, defaults = _plain(specification(run)), _plain(_specified(run.method, "honest", (), ()))
+    for section, values in expected.items():
+        there = {**defaults[section], **recorded_config.get(section, {})}
+        for key, value in values.items():
+            if there[key] != value:
+                return f"{section}.{key} is {value_text(there[key])} in the record, {value_text(value)} in the plan"
+    return None
+
+
+def _plain(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
+    """As JSON has it."""
+    config: dict[str, dict[str, Any]] = spec.to_json()["config"]
+    return config
+
+
+def _other_start(run: PlannedRun, init: Mapping[str, Any] | None) -> str | None:
+    if run.needs is None:
+        return None if init is None else f"it starts from another run, {init.get('run')}"
+    if init is None:
+        return f"it does not start from a run of {run.needs.method}"
+    if (init["method"], init["seed"]) != (run.needs.method, run.needs.seed):
+        return f"it starts from {init['method']} with seed {init['seed']}"
+    return _other_settings(run.needs, init.get("config", {}))
+
+
+def _other_adjustment(run: PlannedRun, adjustment: Mapping[str, Any] | None) -> str | None:
+    if adjustment is None:
+        return "its scores are as they were trained"
+    wanted = dict(zip(run.options[::2], run.options[1::2], strict=True))
+    form = wanted.get("--form", FORMS[0])
+    if adjustment.get("form") != form:
+        return f"its form is {adjustment.get('form')}, in the plan it is {form}"
+    return None
+
+
+def _other_data(run: PlannedRun, fingerprints: Mapping[str, str]) -> str | None:
+    """Of a known dataset: the test part as released, and train where no validation was carved from it."""
+    known = DATASETS.get(run.data)
+    if known is None:
+        return None
+    carved = "valid" in fingerprints and "valid" not in known.fingerprints
+    for part, fingerprint in known.fingerprints.items():
+        if part in fingerprints and fingerprints[part] != fingerprint and not (carved and part == "train"):
+            return f"its {part} part is not that of {run.data}"
+    return None
+
+
+def _on_one_split(found: dict[PlannedRun, Recorded]) -> dict[PlannedRun, Recorded]:
+    """Runs on one dataset under one protocol have one split; a record on another one than most is not theirs."""
+    splits: dict[tuple[str, ...], Counter[str]] = {}
+    for run, one in found.items():
+        if one.finished:
+            splits.setdefault(_split_of(run), Counter())[_fingerprint(one)] += 1
+    usual = {key: counted.most_common(1)[0][0] for key, counted in splits.items()}
+    return {
+        run: replace(one, state="other", reason="it is on another split than the other records")
+        if one.finished and _fingerprint(one) != usual[_split_of(run)]
+        else one
+        for run, one in found.items()
+    }
+
+
+def _split_of(run: PlannedRun) -> tuple[str, ...]:
+    return (run.data, run.protocol, *(text for text in run.settings if text.startswith("data.")))
+
+
+def _fingerprint(one: Recorded) -> str:
+    return str((one.content or {}).get("dataset", {}).get("split_fingerprint"))

@@ -1,0 +1,74 @@
+"""`studies/paper.toml`: every run of it can be started, and every record below `results` is of one of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from caged.data.known import DATASETS
+from caged.products.study import chosen, read_plan, recorded
+from caged.products.study.records import difference, specification
+
+ROOT = Path(__file__).parents[2]
+PLAN = read_plan(ROOT / "studies" / "paper.toml")
+RECORDS = sorted((ROOT / "results").glob("*/*/*/seed*.json"))
+PRINTED = ("lightgcn", "advdrop", "galore", "apda", "adjnorm", "reg", "ips", "macr", "caged")
+
+
+@cache
+def of_plan():
+    return {one.path.resolve(): one for one in recorded(PLAN.runs, PLAN.results).values()}
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda path: str(path.relative_to(ROOT / "results")))
+def test_a_record_is_of_the_run_that_the_plan_says(record):
+    found = of_plan()[record]
+    assert found.state != "other", found.reason
+    assert difference(found.run, found.content) is None
+
+
+def test_every_run_can_be_started():
+    for run in PLAN.runs:
+        if run.kind == "train":
+            assert specification(run).method == run.method
+        assert run.data in DATASETS
+
+
+def rows(*words, seeds=None):
+    return {run.row for run in chosen(PLAN, words, seeds)}
+
+
+@pytest.mark.parametrize("dataset", ["epinions", "movie"])
+@pytest.mark.parametrize("protocol", ["paper", "honest"])
+def test_the_main_table_has_the_printed_methods(dataset, protocol):
+    found = rows(dataset, protocol, "main")
+    assert found >= {*PRINTED, "caged-constant", "softmax"}
+    if protocol == "honest":
+        assert found >= {"lightgcn-adjusted", "ease"}
+
+
+def test_three_seeds_on_epinions_and_for_the_main_rows_of_movielens():
+    assert {run.seed for row in PRINTED for run in chosen(PLAN, ["epinions", "honest", "main", row])} == {1, 2, 3}
+    for row in (*PRINTED, "caged-constant", "softmax"):
+        assert len(chosen(PLAN, ["epinions", "honest", "main", row])) == 3
+    for row in ("lightgcn", "caged", "caged-constant", "softmax"):
+        assert len(chosen(PLAN, ["movie", "honest", "main", row])) == 3
+
+
+def test_the_studies_of_caged_cover_the_printed_values():
+    values = {
+        section: {float(run.value) for run in PLAN.of(section) if run.value} for section in ("lambda", "beta", "layers")
+    }
+    config = specification(next(run for run in PLAN.of("lambda") if run.row == "caged")).config
+    grid = {0, 0.2, 0.4, 0.6, 0.8, 1, 1.2, 1.4}
+    assert values["lambda"] | {config.lam} == grid
+    assert values["beta"] | {config.beta} == grid
+    assert values["layers"] | {config.estimator_layers} == {1, 2, 3, 4}
+    assert len(rows("ablations")) == 4
+
+
+def test_a_newcomer_has_two_runs():
+    found = chosen(PLAN, ["epinions", "honest", "main", "lightgcn", "softmax"], seeds=1)
+    assert [run.name for run in found] == ["epinions-honest-lightgcn-1", "epinions-honest-softmax-1"]
