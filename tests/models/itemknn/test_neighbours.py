@@ -32,7 +32,11 @@ def all_ties(users=5, items=70):
     return csr_matrix(np.ones((users, items)))
 
 
-MATRICES = {"power law": power_law, "all ties": all_ties} | {
+def many_alike():
+    return power_law(users=12, items=80, interactions=110)
+
+
+MATRICES = {"power law": power_law, "all ties": all_ties, "many alike": many_alike} | {
     name: lambda make=make: training_matrix(make()) for name, make in CORNERS.items()
 }
 
@@ -122,6 +126,27 @@ def test_a_table_that_is_too_large_is_not_made(monkeypatch):
     monkeypatch.setattr(neighbours, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(neighbours.DenseForm, "nearest", None)
     np.testing.assert_array_equal(found(power_law(), 7, 10.0).columns, expected.columns)
+
+
+def test_items_of_the_same_users_are_compared_once(form, monkeypatch):
+    compared = []
+    sparse, dense = neighbours.sparse_nearest, neighbours.DenseForm.nearest
+    monkeypatch.setattr(neighbours, "PUT_ITEMS", 3)
+    monkeypatch.setattr(neighbours, "sparse_nearest", lambda *args: compared.extend(args[1]) or sparse(*args))
+    monkeypatch.setattr(neighbours.DenseForm, "nearest", lambda *args: compared.extend(args[1]) or dense(*args))
+    matrix = many_alike()
+    lists, (columns, values) = found(matrix, 9, 10.0), by_full_sort(matrix, 9, 10.0)
+    np.testing.assert_array_equal(lists.columns, columns)
+    np.testing.assert_array_equal(lists.values, values)
+    assert len(compared) == len(np.unique(matrix.toarray()[:, np.diff(matrix.tocsc().indptr) > 0], axis=1).T) < 60
+
+
+@pytest.mark.parametrize(
+    ("users", "items", "expected"), [(1000, 9000, 128), (6000, 4000, 64), (1000, 80_000, 64), (1000, 500_000, 0)]
+)
+def test_blocks_of_the_dense_form_fit_caches_and_memory(users, items, expected):
+    matrix = csr_matrix((np.ones(1), ([0], [0])), shape=(users, items))
+    assert neighbours._dense_block_items(Similarities(matrix, 10.0, unweighted=True), 2) == expected
 
 
 @pytest.mark.parametrize("entries", [1, 300, 5000])

@@ -12,6 +12,9 @@ Sorting everything would take longer than the product. So a block first finds a 
 similarity of each item: of the maxima of short runs the k-th largest, which at least k entries reach. What lies below
 it is out, and the little that is left is sorted in float64: largest first, ties by row number. Neither the form nor
 the blocks nor the threads change a list.
+
+Of items that the same users have, only one is compared (`alike`): with all items, itself included, because the others
+need it. So its list is one longer than wanted, and each of them leaves itself out.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import torch
 import torch.nn.functional as F
 
 from caged.data.ids import Array
+from caged.models.itemknn.alike import Alike, without_own
 from caged.threads import threads
 
 BLOCK_BYTES = 200 * 2**20  # of all threads together
@@ -32,14 +36,16 @@ SPARSE_ENTRIES = 2**18  # similarities of a sparse block: more would not stay in
 SPARSE_BYTES = 48 * SPARSE_ENTRIES  # values, columns, rows, a padded copy, what is sorted
 MOST_WORKERS = BLOCK_BYTES // SPARSE_BYTES
 DENSE_ITEMS = 64  # of a block: rows of the table are read in random order and should stay in the cache
+SMALL_TABLE = 2**19  # bytes: twice as many items where their table stays below
 SUMMED_ITEMS = 1024  # at a time: results of more come in fresh memory, which takes longer than the sums
+PUT_ITEMS = 4096  # that get their lists at a time
 RUN = 16  # entries whose maximum is looked at together
 # Nanoseconds on one core; they decide which form a block takes, and so its time, never a list.
 SPARSE_PER_PAIR, SPARSE_PER_ENTRY, SPARSE_PER_ITEM = 3.0, 27.0, 15_000.0
 DENSE_PER_SUM, DENSE_PER_ENTRY = 0.05, 4.0
 # float32 similarities of the dense form: counts are exact up to the first, and nothing underflows up to the second.
 EXACT_COUNTS, MOST_SHRINKAGE = 2**24, 1e20
-ROUNDING = 2e-6  # more than twice the relative error of such a similarity: two norms, a product, a sum, a quotient
+ROUNDING = 2e-6  # more than twice the relative error of such a similarity: norms, shrinkage, a sum, two quotients
 
 
 class Nearest(NamedTuple):
@@ -63,39 +69,42 @@ class Similarities:
         self.entries: Array = np.minimum(self.pairs, items)
 
     def between(self, products: Array, items: Array, others: Array) -> Array:
-        """(2) from the products of items with others; an item is not similar to itself."""
+        """(2) from the products of items with others, also of an item with itself."""
         scale = self.norms[items]
         scale *= self.norms[others]
         scale += self.shrinkage
-        values = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0)
-        values[items == others] = 0.0
-        return values
+        return np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0)
 
 
 def nearest_items(similarities: Similarities, count: int) -> Nearest:
     """The `count` nearest of every item, on as many threads as torch has."""
     workers = min(torch.get_num_threads(), MOST_WORKERS)
     found = Nearest(*(np.zeros((len(similarities.norms), count), dtype) for dtype in (np.int32, np.float32)))
+    alike = Alike(similarities.by_item)
     dense_items = _dense_block_items(similarities, workers)
-    in_dense_form = _suits_dense_form(similarities) if dense_items else np.zeros(len(similarities.norms), dtype=bool)
-    dense = np.flatnonzero(in_dense_form)
+    in_dense_form = (_suits_dense_form(similarities) & bool(dense_items))[alike.heads]
+    dense, sparse = alike.heads[in_dense_form], alike.heads[~in_dense_form]
     # Threads that come back for more share these; the next item of a list goes to one of them only.
     dense_blocks = iter([dense[first : first + dense_items] for first in range(0, len(dense), max(1, dense_items))])
-    blocks = iter(sparse_blocks(similarities, np.flatnonzero(~in_dense_form), SPARSE_ENTRIES))
+    blocks = iter(sparse_blocks(similarities, sparse, SPARSE_ENTRIES))
 
     def work() -> None:
         form = DenseForm(similarities, dense_items)
         for items in dense_blocks:
-            _put(found, items, form.nearest(items, count))
+            _put(found, items, form.nearest(items, count + 1), alike)
         for items in blocks:
-            _put(found, items, sparse_nearest(similarities, items, count))
+            _put(found, items, sparse_nearest(similarities, items, count + 1), alike)
 
     _in_parallel(work, workers)
     return found
 
 
-def _put(found: Nearest, items: Array, part: Nearest) -> None:
-    found.columns[items], found.values[items] = part
+def _put(found: Nearest, heads: Array, part: Nearest, alike: Alike) -> None:
+    """The lists of groups, one longer than wanted, to all of their items: each without the item itself."""
+    members, group = alike.members(heads)
+    for first in range(0, len(members), PUT_ITEMS):
+        items, row = members[first : first + PUT_ITEMS], group[first : first + PUT_ITEMS]
+        found.columns[items], found.values[items] = without_own(part.columns[row], part.values[row], items)
 
 
 def _in_parallel(work: Callable[[], None], workers: int) -> None:
@@ -123,7 +132,10 @@ def _dense_block_items(similarities: Similarities, workers: int) -> int:
     if not similarities.unweighted or users >= EXACT_COUNTS or similarities.shrinkage > MOST_SHRINKAGE:
         return 0
     per_item = 4 * users + 16 * items  # the table; sums, similarities, which of them stay
-    return DENSE_ITEMS if workers * DENSE_ITEMS * per_item <= BLOCK_BYTES else 0
+    allowed, cached = BLOCK_BYTES // max(1, workers * per_item), SMALL_TABLE // max(1, 4 * users)
+    if min(allowed, cached) >= 2 * DENSE_ITEMS:
+        return 2 * DENSE_ITEMS
+    return DENSE_ITEMS if allowed >= DENSE_ITEMS else 0
 
 
 def sparse_blocks(similarities: Similarities, items: Array, entries: float) -> list[Array]:
@@ -204,7 +216,10 @@ class DenseForm:
         return ranked(row, column, exact, len(items), count)
 
     def _compared(self, items: Array) -> tuple[torch.Tensor, torch.Tensor]:
-        """(N, b): how many users two items share, exactly, and their similarity, rounded; 0 of an item with itself."""
+        """(N, b): how many users two items share, exactly, and their similarity times the block item's norm, rounded.
+
+        |x_i| t_ij = x_i . x_j / (|x_j| + shrinkage / |x_i|) ranks the j alike and takes one pass less.
+        """
         chosen, count = torch.from_numpy(items), len(items)
         owners = self._similarities.by_item[items]
         place = np.repeat(np.arange(count), np.diff(owners.indptr))
@@ -215,9 +230,8 @@ class DenseForm:
             sums[items_of] = F.embedding_bag(
                 users, table.view(-1, count), offsets, mode="sum", include_last_offset=True
             )
-        torch.mul(self._norms.unsqueeze(1), self._norms[chosen], out=values)
-        torch.div(sums, values.add_(self._similarities.shrinkage), out=values)
-        values[chosen, torch.arange(count)] = 0.0
+        torch.add(self._norms.unsqueeze(1), self._similarities.shrinkage / self._norms[chosen], out=values)
+        torch.div(sums, values, out=values)
         return sums, values
 
     @staticmethod
@@ -231,15 +245,16 @@ class DenseForm:
 
 
 def _run_length(entries: int, count: int) -> int:
-    """So short that twice as many maxima as places are left."""
-    return max(1, min(RUN, entries // (2 * count)))
+    """So short that four times as many maxima as places are left."""
+    return max(1, min(RUN, entries // (4 * count)))
 
 
 def lower_bounds(peaks: Array, count: int) -> Array:
     """(b, n) maxima of runs -> (b,): what at least `count` entries of a row reach; 0 where there are fewer maxima."""
     if peaks.shape[1] < count:
         return np.zeros(len(peaks), peaks.dtype)
-    return torch.from_numpy(peaks).topk(count, sorted=False).values.amin(1).numpy()
+    place = peaks.shape[1] - count
+    return np.asarray(np.partition(peaks, place, axis=1)[:, place])
 
 
 def ranked(row: Array, column: Array, values: Array, rows: int, count: int) -> Nearest:
