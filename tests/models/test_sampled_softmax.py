@@ -59,6 +59,8 @@ SHAPES = {
     "a chunk of nothing but padding": {"chunk": 4, "padding": 5},
     "one real row": {"rows": 3, "padding": 2},
     "one item": {"items": 1},
+    "other candidates": {"candidate_keys": torch.arange(12) % 7},
+    "no candidate of the same key": {"candidate_keys": torch.arange(12) + 5},
     "known": {"known": lambda rows, chunk: (torch.arange(12)[rows, None] * 7 + torch.arange(12)[chunk]) % 3 == 0},
 }
 

@@ -78,9 +78,9 @@ class _SampledSoftmax(torch.autograd.Function):
         to_users, to_candidates = torch.empty_like(users), torch.empty_like(candidates)
         operands, sides = (part.to(problem.operands) for part in (users, candidates))
         for chunk in _slices(0, len(users), problem.chunk):
-            shared = sides[chunk]
+            shared, same = sides[chunk], _SameKeys(problem.candidate_keys[chunk])
             for number, rows in enumerate(_blocks(chunk, users.device.type)):
-                exponentials = _logits(operands[rows], shared, rows, chunk, problem)
+                exponentials = _logits(operands[rows], shared, rows, chunk, problem, same)
                 largest = torch.maximum(exponentials.amax(1), own[rows])  # finite: own is
                 exponentials.sub_(largest.unsqueeze(1)).exp_()
                 own_share = (own[rows] - largest).exp_()
@@ -113,10 +113,35 @@ def _blocks(chunk: slice, device: str) -> Iterator[slice]:
     return _slices(chunk.start, chunk.stop, max(1, BLOCK_BYTES[device] // (4 * width)))
 
 
-def _logits(users: Tensor, candidates: Tensor, rows: slice, chunk: slice, problem: Problem) -> Tensor:
+class _SameKeys:
+    """The keys of the candidates of a chunk, which may not be those of a row.
+
+    Few are, so on CPU they are looked up: comparing all takes longer than a product. At worst they are as many as the
+    logits of a block. On CUDA their number must not be read back, so all are compared.
+    """
+
+    def __init__(self, keys: Tensor) -> None:
+        self._keys = keys
+        if keys.device.type == "cpu":
+            self._sorted, self._order = keys.sort()
+
+    def leave_out(self, logits: Tensor, keys: Tensor) -> None:
+        """-inf where a row (b,) and a candidate have the same key."""
+        if keys.device.type != "cpu":
+            logits.masked_fill_(keys.unsqueeze(1) == self._keys, -torch.inf)
+            return
+        first, last = (torch.searchsorted(self._sorted, keys, right=right) for right in (False, True))
+        counts = last - first
+        row = torch.repeat_interleave(counts)
+        place = torch.arange(len(row)) + (first - (counts.cumsum(0) - counts)).index_select(0, row)
+        flat = self._order.index_select(0, place).add_(row, alpha=logits.shape[1])
+        logits.view(-1).index_fill_(0, flat, -torch.inf)
+
+
+def _logits(users: Tensor, candidates: Tensor, rows: slice, chunk: slice, problem: Problem, same: _SameKeys) -> Tensor:
     """l_bc of a block."""
     logits = _product(users, candidates.T).add_(problem.bias[chunk])
-    logits.masked_fill_(problem.keys[rows].unsqueeze(1) == problem.candidate_keys[chunk], -torch.inf)
+    same.leave_out(logits, problem.keys[rows])
     if problem.known is not None:
         logits.masked_fill_(problem.known(rows, chunk), -torch.inf)
     return logits
