@@ -37,7 +37,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "galore": ("--method", "galore", *SHORT, "--init", "lightgcn"),
 }
 # Where the time goes and which program ran; they differ between two runs of one program, too.
-TIMES = {"seconds", "started", "ended", "update_seconds", "versions"}
+TIMES = {"seconds", "started", "ended", "update_seconds", "versions", "memory"}
 PARTS = ("train", "valid", "test")
 
 

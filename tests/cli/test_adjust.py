@@ -242,3 +242,29 @@ def test_lists_are_adjusted_in_python(lists: Path, parts: Path) -> None:
     assert "On test, recall@5 of niche items" in str(found) or found.strength == 0
     with pytest.raises(package.CagedError, match=r"model\.adjusted"):
         package.adjust(package.LightGCN(), parts / "train.parquet")
+
+
+def test_an_adjusted_run_is_recorded_under_a_name_of_its_own(finished_run: Path, tmp_path: Path) -> None:
+    records = tmp_path / "results"
+    outcome = caged("adjust", finished_run, "--strength", "0.5", "-o", tmp_path / "out", "--record", records)
+    assert outcome.code == 0, outcome.err
+    (path,) = records.rglob("*.json")
+    assert path.relative_to(records).parts[1:] == ("honest", "lightgcn-adjusted", "seed1.json")
+    written = json.loads(path.read_text())
+    assert (written["status"], written["adjustment"]["strength"]) == ("finished", 0.5)
+    assert written["metrics"] == metrics(tmp_path / "out")
+    assert written["memory"]["process_gib"] > 0
+    assert str(finished_run.parent) not in path.read_text()
+
+
+def test_a_record_needs_a_run_that_is_written(finished_run: Path, tmp_path: Path) -> None:
+    refused_without_a_trace(
+        tmp_path,
+        ["adjust", str(finished_run), "--strength", "0.5", "--record", "results"],
+        "--record needs a run that is written",
+    )
+    refused_without_a_trace(
+        tmp_path,
+        ["adjust", str(finished_run), "--strength", "0.5", "-o", "out", "--variant", "x"],
+        "--variant works only with --record",
+    )

@@ -28,6 +28,7 @@ from caged.products.adjust import (
 )
 from caged.products.audit import ListNames
 from caged.runs.folder import RunFolder
+from caged.runs.results import ResultPlace
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,13 @@ def adjust(
         typer.Option("-o", "--out", help="New folder (run or vectors), or a .parquet or .csv file (lists)."),
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the page with the curve to this file.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Also save the result of an adjusted run as a small JSON file under this folder."),
+    ] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="Name for this variant of the method in --record [default: adjusted].")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -104,9 +112,10 @@ def adjust(
         raise ConfigError(
             f"{what} does not exist; give the folder of a finished run, a file of lists, or vectors of users"
         )
+    place = _place(record, variant, out, is_run=RunFolder.is_one(what))
     if RunFolder.is_one(what):
         _refuse_logs(train=train, valid=valid, test=test, item_vectors=item_vectors)
-        outcome = _of_run(what, wish, out, device)
+        outcome = _of_run(what, wish, out, device, place)
         run = RunFolder.read(what).run
         name = f"{display_name(run.method_name)} on {run.dataset['name']}"
     elif item_vectors is not None:
@@ -121,9 +130,9 @@ def adjust(
     if html is not None:
         write_text(html, adjustment_html(outcome, name, command_line()))
     _report(outcome, as_json=as_json, with_curve=curve)
-    for said, place in (("adjusted", out), ("page", html)):
-        if place is not None:
-            say(f"{said}: {place}")
+    for said, written in (("adjusted", out), ("page", html)):
+        if written is not None:
+            say(f"{said}: {written}")
 
 
 def _form(text: str) -> Form:
@@ -146,6 +155,19 @@ def _kept(text: str | None, strength: float | None) -> float:
     return checked_share("--keep", share)
 
 
+def _place(record: Path | None, variant: str | None, out: Path | None, *, is_run: bool) -> ResultPlace | None:
+    """Of the record that was asked for."""
+    if record is None:
+        if variant is not None:
+            raise ConfigError("--variant works only with --record DIR; add it, or leave --variant out")
+        return None
+    if out is None or not is_run:
+        raise ConfigError(
+            "--record needs a run that is written; give the folder of a finished run and -o, or leave it out"
+        )
+    return ResultPlace(record, variant or "adjusted")
+
+
 def _refuse_logs(**given: object) -> None:
     for name, value in given.items():
         if value is not None:
@@ -153,18 +175,20 @@ def _refuse_logs(**given: object) -> None:
             raise ConfigError(f"a run knows its own data; leave {option} out, or give lists instead of a run")
 
 
-def _of_run(path: Path, wish: _Wish, out: Path | None, device: str) -> Outcome:
+def _of_run(path: Path, wish: _Wish, out: Path | None, device: str, place: ResultPlace | None) -> Outcome:
     from caged.products.adjust import RunToAdjust, adjust_run, write_adjusted_run  # with torch
     from caged.runs.environment import resolve_device
 
     if out is not None:
         refuse_filled_folder(out)
     given = RunToAdjust.read(path, resolve_device(device))
+    if place is not None:
+        given.record_in(place)  # before the work
     if wish.form == "norm" and given.norm_does_nothing:
         say("note: all item vectors of this run have the same length, so form norm changes nothing; use --form degree")
     outcome = adjust_run(given, wish.form, **wish.options())
     if out is not None:
-        write_adjusted_run(given, outcome, out, command=command_line())
+        write_adjusted_run(given, outcome, out, command=command_line(), result_place=place)
     return outcome
 
 

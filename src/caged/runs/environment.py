@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,22 @@ def _cpu_name() -> str:
         return platform.processor() or "unknown"
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or "unknown"
+
+
+def forget_peak(device: torch.device) -> None:
+    """From here on the largest use of the device's memory is counted anew; that of the process cannot be."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: torch.device) -> dict[str, float]:
+    """In GiB: the most that this process has had in memory, and on the device since `forget_peak`."""
+    peak: dict[str, float] = {}
+    if sys.platform != "win32":  # which has no such count
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 2**10  # macOS counts bytes, Linux kibibytes
+        peak["process_gib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30, 3)
+    if device.type == "cuda":
+        peak["device_gib"] = round(torch.cuda.max_memory_reserved(device) / 2**30, 3)
+    return peak

@@ -6,7 +6,8 @@ It is trained on what the protocol shows it, then tested once, then written down
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from caged.evaluation.groups import Grouping, grouping
 from caged.evaluation.metrics import keys_of_shown
 from caged.graph import check_engine
 from caged.models import MayBeNeutral, Scorer, registered
-from caged.runs.environment import hardware, resolve_device, set_threads
+from caged.runs.environment import forget_peak, hardware, peak_memory, resolve_device, set_threads
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
 from caged.runs.loading import Loaded, load_data
@@ -170,7 +171,7 @@ def _execute(
     observers: tuple[Observer, ...],
     stop_requested: Callable[[], bool],
 ) -> RunResult:
-    with folder.kept_true():
+    with folder.kept_true(), _memory_told(folder.run, device):
         method = train(folder, data.split, device, observers, stop_requested)
         if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved
             raise Interrupted
@@ -179,6 +180,16 @@ def _execute(
             raise Interrupted
         write_tested(result)
     return result
+
+
+@contextmanager
+def _memory_told(run: Run, device: torch.device) -> Iterator[None]:
+    """Whatever ends the work inside, the run says how much memory it took."""
+    forget_peak(device)
+    try:
+        yield
+    finally:
+        run.memory = peak_memory(device)
 
 
 def tested(folder: RunFolder, data: Loaded, scorer: Scorer, device: torch.device) -> RunResult:

@@ -53,7 +53,17 @@ PER_USER, SUMS, RECOMMENDATIONS = "per_user.parquet", "sums.parquet", "recommend
 WEIGHTS, DENSITIES = "weights", "densities.json"
 NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "seconds", "data_path")
 # Left out of run.json where there is nothing to say.
-WHERE_PRESENT = ("save_weights", "no_report", "init", "adjustment", "training", "error", "ended", "checksums")
+WHERE_PRESENT = (
+    "memory",
+    "save_weights",
+    "no_report",
+    "init",
+    "adjustment",
+    "training",
+    "error",
+    "ended",
+    "checksums",
+)
 # What a run is, and stays. Not the place of its data: that may move, and the fingerprints tell whether it is the same.
 FIXED = ("spec", "dataset", "hardware", "threads", "save_weights", "init", "adjustment")
 
@@ -76,6 +86,7 @@ class Run:
     started: str = field(default_factory=now)
     resumed: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    memory: dict[str, float] | None = None  # the most that was used, in GiB; None in runs from before it was counted
     data_path: str | None = None  # where a resumed run finds its data; None: by the name of the dataset
     record: str | None = None  # the file below --record that lists this run
     save_weights: bool = False

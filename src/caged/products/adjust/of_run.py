@@ -18,9 +18,11 @@ from caged.products.adjust.judge import Outcome, Ranking, judged, judges_of
 from caged.products.adjust.ranking import ranking_of
 from caged.products.audit import REPORT, audit_html, audit_run
 from caged.runs.artefact import Artefact, load_artefact, save_model, save_training_data
+from caged.runs.environment import peak_memory
 from caged.runs.execute import holds_back_validation, tested, write_tested
 from caged.runs.folder import RunFolder, now
 from caged.runs.loading import Loaded
+from caged.runs.results import ResultPlace
 from caged.runs.versions import versions
 
 
@@ -42,6 +44,10 @@ class RunToAdjust:
             )
         data = folder.load_data("the run; restore it to adjust the run")
         return cls(folder, data, load_artefact(path, device))
+
+    def record_in(self, place: ResultPlace) -> Path:
+        """Where the record of the adjusted run goes; refused where it cannot."""
+        return place.checked_path(self.folder.run.dataset["name"], self.folder.run.spec)
 
     @property
     def norm_does_nothing(self) -> bool:
@@ -86,8 +92,10 @@ def _ranking(fitted: Artefact) -> Ranking:
     return ranking_of(fitted.method.scorer(), fitted.train, fitted.device)
 
 
-def write_adjusted_run(given: RunToAdjust, outcome: Outcome, out: Path, *, command: str) -> None:
-    """All files or no folder."""
+def write_adjusted_run(
+    given: RunToAdjust, outcome: Outcome, out: Path, *, command: str, result_place: ResultPlace | None = None
+) -> None:
+    """All files or no folder; and the record, where one is wanted."""
     begun = time.perf_counter()
     source, fitted = given.folder, replace(given.fitted, adjustment=outcome.adjustment)
     stated = {**outcome.to_json(), "run": str(source.path.resolve())}
@@ -100,9 +108,10 @@ def write_adjusted_run(given: RunToAdjust, outcome: Outcome, out: Path, *, comma
         started=now(),
         resumed=0,
         seconds={},
-        record=None,
+        record=None if result_place is None else str(given.record_in(result_place).resolve()),
         init=None,
         save_weights=False,
+        memory=None,
     )
     run.checksums = run.checksums_now()
     with new_folder(out) as temporary:
@@ -124,5 +133,6 @@ def write_adjusted_run(given: RunToAdjust, outcome: Outcome, out: Path, *, comma
             audited = audit_run(folder, given.data, result.evaluation, further=result.further, command=command)
             write_text(temporary / REPORT, audit_html(audited))
         run.seconds["total"] = time.perf_counter() - begun
+        run.memory = peak_memory(fitted.device)
         run.ended = now()
         folder.store()

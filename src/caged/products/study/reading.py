@@ -13,6 +13,7 @@ takes none of the protocol and the dataset.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -83,7 +84,7 @@ class _Reader:
         return Plan(
             path=self.path,
             title=self.top.get("title", self.path.stem),
-            results=self.path.parent / self.top.get("results", "results"),
+            results=Path(os.path.normpath(self.path.parent / self.top.get("results", "results"))),
             runs=tuple(ordered(found.values())),
             datasets=tuple(self.datasets),
             protocols=tuple(self.protocols),

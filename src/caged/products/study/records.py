@@ -77,7 +77,8 @@ def difference(run: PlannedRun, content: Mapping[str, Any]) -> str | None:
         return "popularity was taken out of its scores"
     spec = content["spec"]
     found = _other_settings(run, spec.get("config", {})) or _other_start(run, content.get("init"))
-    if found is None and run.device != "auto" and (there := content.get("hardware", {}).get("device")) != run.device:
+    there = content.get("hardware", {}).get("device", run.device)
+    if found is None and run.device not in ("auto", there):
         found = f"it ran on {there}, not on {run.device}"
     return found or _other_data(run, content.get("dataset", {}).get("fingerprints", {}))
 

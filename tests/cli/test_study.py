@@ -1,0 +1,89 @@
+"""`caged study`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import caged, contents, refused_without_a_trace
+
+PLAN = """
+title = "two runs"
+
+[datasets.shop]
+simulate = { seed = 1, user_count = 60, item_count = 50, rounds = 10, test_rounds = 4 }
+set = ["train.epochs=2", "train.batch_size=256"]
+
+[rows.lightgcn]
+method = "lightgcn"
+set = ["method.embedding_size=4"]
+
+[rows.adjusted]
+adjust = "lightgcn"
+
+[sections.main]
+about = "Both."
+
+[[sections.main.grids]]
+datasets = ["shop"]
+protocols = ["honest"]
+rows = ["lightgcn", "adjusted"]
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN, encoding="utf-8")
+    return path
+
+
+def test_what_would_be_run_is_shown_and_nothing_is_written(plan: Path) -> None:
+    before = contents(plan.parent)
+    outcome = caged("study", "run", "plan.toml", "--dry-run", cwd=plan.parent)
+    assert outcome.code == 0, outcome.err
+    assert "2 runs to come on cpu, time: unknown. 0 of 2 are recorded in results." in outcome.out
+    assert contents(plan.parent) == before
+    assert "main" in caged("study", "status", "plan.toml", cwd=plan.parent).out
+    found = json.loads(caged("study", "status", "plan.toml", "--json", cwd=plan.parent).out)
+    assert [run["run"] for run in found["to_run"]] == ["shop-honest-lightgcn-1", "shop-honest-adjusted-1"]
+
+
+def test_a_study_runs_is_recorded_and_is_not_run_again(plan: Path) -> None:
+    outcome = caged("study", "run", "plan.toml", "--device", "cpu", cwd=plan.parent)
+    assert outcome.code == 0, outcome
+    assert "Of the runs, 2 finished." in outcome.out
+    record = plan.parent / "results" / "shop" / "honest" / "lightgcn-adjusted" / "seed1.json"
+    assert json.loads(record.read_text())["adjustment"]["form"] == "degree"
+    again = caged("study", "run", "plan.toml", "--json", cwd=plan.parent)
+    found = json.loads(again.out)
+    assert (found["to_run"], len(found["recorded"]), found["outcome"]) == ([], 2, None)
+    record.unlink()  # the folder is still there: nothing has to be computed
+    assert json.loads(caged("study", "status", "plan.toml", "--json", cwd=plan.parent).out)["to_run"][0]["action"] == (
+        "record"
+    )
+    outcome = caged("study", "run", "plan.toml", cwd=plan.parent)
+    assert outcome.code == 0, outcome
+    assert record.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "no.toml"], "cannot read plan no.toml"),
+        (["run", "plan.toml", "--budget", "soon"], "write a time such as 30s, 9m or 1.5h"),
+        (["run", "plan.toml", "--workers", "0"], "--workers is 0"),
+        (["run", "plan.toml", "--seeds", "0"], "--seeds is 0"),
+        (["status", "plan.toml", "--only", "shop,lightgnc"], "did you mean 'lightgcn'"),
+        (["run", "plan.toml", "--device", "gpu"], "unknown device 'gpu'"),
+    ],
+)
+def test_bad_input_is_one_sentence(plan: Path, arguments: list[str], said: str) -> None:
+    refused_without_a_trace(plan.parent, ["study", *arguments], said)
+
+
+def test_a_plan_with_a_setting_that_no_method_has_is_refused(plan: Path) -> None:
+    plan.write_text(PLAN.replace("method.embedding_size=4", "method.embeding_size=4"), encoding="utf-8")
+    refused_without_a_trace(plan.parent, ["study", "status", "plan.toml"], "method.embeding_size")

@@ -1,0 +1,190 @@
+"""The runner with a stand-in for `caged`, which does to records and folders what that would do, in no time."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+
+import pytest
+
+from caged.products.study import runner as module
+from caged.products.study.runner import Runner
+from tests.products.study.test_records import content_of
+from tests.products.study.test_schedule import World
+
+STAND_IN = """
+import json, os, signal, sys, time
+from pathlib import Path
+
+here = Path(sys.argv[1])
+arguments = sys.argv[2:]
+folder = Path(arguments[-1] if "--resume" not in arguments else arguments[arguments.index("--resume") + 1])
+told = json.loads((here / "told.json").read_text()).get(folder.name, {})
+with (here / "calls.txt").open("a") as file:
+    print(json.dumps([folder.name, time.monotonic(), arguments]), file=file)
+stopped = []
+signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
+until = time.monotonic() + told.get("seconds", 0)
+while time.monotonic() < until and len(stopped) <= told.get("deaf", 0):
+    time.sleep(0.01)
+if stopped:
+    sys.exit(130)
+if "kill" in told:
+    os.kill(os.getpid(), told["kill"])
+print(told.get("says", ""))
+if told.get("code", 0) == 0 or told.get("recorded"):
+    record = Path(told["record"])
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps({**told["content"], **told.get("changed", {})}))
+with (here / "calls.txt").open("a") as file:
+    print(json.dumps([folder.name, time.monotonic(), None]), file=file)
+sys.exit(told.get("code", 0))
+"""
+
+
+class Stage(World):
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.folder = folder
+        (folder / "caged.py").write_text(STAND_IN)
+
+    def run(self, *names, told=None, schedule=None, **options):
+        content = {
+            name: {
+                "record": str(self.places.record(run)),
+                "content": content_of(run),
+                **(told or {}).get(name, {}),
+            }
+            for name, run in self.runs.items()
+        }
+        (self.folder / "told.json").write_text(json.dumps(content))
+        program = (sys.executable, "-S", str(self.folder / "caged.py"), str(self.folder))
+        made = Runner(self.places, program=program, **options)
+        return made.run((schedule or self.schedule(*names)).tasks)
+
+    @property
+    def calls(self):
+        """Name, moment, arguments; the end of a process has no arguments."""
+        path = self.folder / "calls.txt"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def started(self):
+        return [name for name, _, arguments in self.calls if arguments is not None]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(module, "POLL", 0.01)
+    monkeypatch.setattr(module, "PATIENCE", (0.5, 0.5))
+    monkeypatch.setattr(module, "make_market", lambda *_: None)
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return Stage(tmp_path)
+
+
+FIRST, SECOND, THIRD = "first-honest-wide-1", "second-honest-ease-1", "second-honest-lightgcn-1"
+
+
+def names(runs):
+    return [run.name for run in runs]
+
+
+def test_runs_are_made_in_their_order(stage):
+    outcome = stage.run(FIRST, SECOND, THIRD)
+    assert names(outcome.finished) == stage.started == [FIRST, SECOND, THIRD]
+    assert not stage.schedule(FIRST, SECOND, THIRD).tasks
+
+
+def test_workers_run_side_by_side_and_a_run_waits_for_what_it_needs(stage):
+    lightgcn, galore = "first-honest-lightgcn-1", "first-honest-galore-1"
+    outcome = stage.run(lightgcn, galore, FIRST, workers=3, told={lightgcn: {"seconds": 0.3}, FIRST: {"seconds": 0.3}})
+    assert len(outcome.finished) == 3
+    order = [(name, arguments is not None) for name, _, arguments in stage.calls]
+    assert order.index((FIRST, True)) < order.index((lightgcn, False))  # side by side
+    assert order.index((lightgcn, False)) < order.index((galore, True))
+
+
+def test_a_run_that_does_not_fit_into_the_time_lets_shorter_ones_pass(stage):
+    schedule = stage.schedule(FIRST, SECOND, seconds=50.0)
+    schedule.tasks[1] = stage.schedule(SECOND, seconds=1.0).tasks[0]
+    outcome = stage.run(schedule=schedule, budget=30.0)
+    assert names(outcome.finished) == [SECOND]
+    assert names(outcome.too_long) == [FIRST]
+
+
+def test_at_the_end_of_the_budget_a_run_is_asked_to_stop(stage):
+    begun = time.monotonic()
+    outcome = stage.run(
+        FIRST, SECOND, told={FIRST: {"seconds": 60}}, budget=0.5, schedule=stage.schedule(FIRST, SECOND, seconds=None)
+    )
+    assert time.monotonic() - begun < 5
+    assert (names(outcome.stopped), names(outcome.waiting)) == ([FIRST], [SECOND])
+    assert not outcome.failed
+
+
+@pytest.mark.parametrize("deaf", [1, 9])
+def test_a_run_that_does_not_stop_is_asked_again_and_then_killed(stage, deaf):
+    schedule = stage.schedule(FIRST, seconds=None)
+    outcome = stage.run(schedule=schedule, told={FIRST: {"seconds": 60, "deaf": deaf}}, budget=0.3)
+    assert names(outcome.stopped) == [FIRST]
+    assert not (stage.places.record(stage.runs[FIRST])).exists()  # nothing is said about it that is not so
+
+
+def test_it_stops_when_somebody_asks(stage):
+    outcome = stage.run(FIRST, told={FIRST: {"seconds": 60}}, stop_requested=lambda: bool(stage.calls))
+    assert names(outcome.stopped) == [FIRST]
+
+
+def test_a_failure_is_recorded_with_its_reason_and_the_others_go_on(stage):
+    outcome = stage.run(FIRST, SECOND, told={FIRST: {"code": 1, "says": "ValueError: no"}})
+    assert names(outcome.finished) == [SECOND]
+    assert {run.name: reason for run, reason in outcome.failed.items()} == {FIRST: "ValueError: no"}
+    schedule = stage.schedule(FIRST)
+    assert (schedule.tasks, list(schedule.failed.values())) == ([], ["ValueError: no"])
+
+
+def test_a_killed_process_is_a_failure(stage):
+    outcome = stage.run(FIRST, told={FIRST: {"kill": signal.SIGKILL}})
+    (reason,) = outcome.failed.values()
+    assert reason.startswith("its process was ended by SIGKILL")
+
+
+def test_the_reason_that_a_run_recorded_itself_stays(stage):
+    changed = {"status": "failed", "error": "the loss became nan"}
+    outcome = stage.run(FIRST, told={FIRST: {"code": 2, "says": "error: x", "recorded": True, "changed": changed}})
+    assert list(outcome.failed.values()) == ["the loss became nan"]
+
+
+def test_bad_input_is_refused_and_not_recorded(stage):
+    outcome = stage.run(FIRST, told={FIRST: {"code": 2, "says": "error: no such preset"}})
+    assert list(outcome.refused.values()) == ["no such preset"]
+    assert not stage.places.record(stage.runs[FIRST]).exists()
+
+
+def test_a_run_whose_start_failed_is_not_tried(stage):
+    lightgcn, galore = "first-honest-lightgcn-1", "first-honest-galore-1"
+    outcome = stage.run(lightgcn, galore, told={lightgcn: {"code": 1, "says": "no"}})
+    assert stage.started == [lightgcn]
+    (reason,) = outcome.refused.values()
+    assert reason == "first-honest-lightgcn-1, which it needs, was not made: no"
+
+
+def test_a_stopped_run_goes_on_and_a_failed_one_begins_anew(stage):
+    stage.fill_folder(FIRST, status="interrupted")
+    assert names(stage.run(FIRST).finished) == [FIRST]
+    assert "--resume" in stage.calls[0][2]
+    stage.fill_folder(SECOND, status="failed")
+    stage.record(SECOND, status="failed", error="x")
+    stage.run(schedule=stage.schedule(SECOND, retry_failed=True))
+    assert not stage.places.folder(stage.runs[SECOND]).exists()
+
+
+def test_a_record_that_is_not_of_the_run_is_said(stage):
+    outcome = stage.run(FIRST, told={FIRST: {"changed": {"init": {"run": "x"}}}})
+    (reason,) = outcome.refused.values()
+    assert "not one of the plan: it starts from another run, x" in reason
