@@ -48,6 +48,8 @@ CASES = {
         ("tunes",),
     ),
     "tune-space": Case(("tune", "space", "lightgcn")),
+    "study-run": Case(("study", "run", "plan.toml", "--dry-run", "--device", "cpu")),
+    "study-status": Case(("study", "status", "plan.toml", "--device", "cpu")),
     "evaluate": Case(("evaluate", "runs/itemknn", "-k", "5,10", "--device", "cpu")),
     "recommend": Case(("recommend", "runs/mostpop", "--users", "u01,u02", "-k", "3", "--device", "cpu")),
     "export-vectors": Case(("export", "vectors", "runs/lightgcn", "-o", "vectors", "--device", "cpu"), ("vectors",)),
@@ -118,8 +120,31 @@ def build_world(folder: Path) -> None:
     _add_seeds(folder / "results")
     _run(folder, "recommend", "runs/mostpop", "--all-users", "-k", "25", "-o", "recs.csv", "--device", "cpu")
     _run(folder, "results", "pack", "results", "-o", "kept.tar.gz")
+    (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
 
 
+PLAN = """
+title = "what takes no training"
+
+[datasets.split]
+
+[rows.bestsellers]
+method = "mostpop"
+
+[rows.neighbours]
+method = "itemknn"
+
+[rows.linear]
+method = "ease"
+
+[sections.main]
+about = "Neighbours, a linear model and bestsellers."
+
+[[sections.main.grids]]
+datasets = ["split"]
+protocols = ["honest"]
+rows = ["bestsellers", "neighbours", "linear"]
+"""
 _TINY = ("--set", "train.epochs=2", "--set", "train.batch_size=128", "--set", "method.embedding_size=4")
 _METHODS = {
     "mostpop": CPU,

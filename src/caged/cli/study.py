@@ -36,8 +36,7 @@ PlanFile = Annotated[Path, typer.Argument(help="Plan (TOML), such as studies/pap
 Only = Annotated[
     str | None,
     typer.Option(
-        help="Which runs, by dataset, protocol, section and row of the plan, "
-        "e.g. epinions,honest,main,lightgcn,softmax [default: all]."
+        help="Which runs, by dataset, protocol, section and row of the plan, e.g. epinions,honest,main [default: all]."
     ),
 ]
 Seeds = Annotated[int | None, typer.Option(help="Only the first so many seeds of each row.")]

@@ -33,7 +33,7 @@ def test_seeds_of_a_row_are_one_line(world):
     study = study_of(world, "ease", "second", device="cpu")
     (table,) = schedule_tables(study.schedule)
     assert list(map(list, table.rows)) == [
-        ["second", "honest", "ease", "2, 3", "5 s", "unknown", "unknown", "recorded"],
+        ["second", "honest", "ease", "2, 3", "5 s", "unknown", "recorded"],
     ]
     assert schedule_sentences(study)[0] == (
         f"2 runs to come on cpu, time: about 10 s. 1 of 3 are recorded in {world.places.results}."
@@ -46,6 +46,14 @@ def test_what_cannot_be_estimated_is_unknown(world):
     study.schedule.tasks.append(Task(study.runs[0], "start", Estimate(60.0)))
     assert "about 60 s for those that can be estimated, 1 cannot" in schedule_sentences(study)[0]
     assert "about 30 s" in schedule_sentences(study, workers=2)[0]
+
+
+def test_memory_on_the_gpu_has_a_column_where_it_is_known(world):
+    schedule = study_of(world, "wide").schedule
+    assert "on the GPU" not in schedule_tables(schedule)[0].headers
+    schedule.tasks[0] = Task(schedule.tasks[0].run, "start", Estimate(60.0, 1.5, 2.25))
+    (table,) = schedule_tables(schedule)
+    assert list(table.rows[0][-4:-1]) == ["60 s", "1.5 GiB", "2.2 GiB"]
 
 
 def test_a_run_that_only_another_one_needs_is_marked(world):

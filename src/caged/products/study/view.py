@@ -30,9 +30,11 @@ def schedule_tables(schedule: Schedule) -> list[TextTable]:
     """The runs to come, in their order: one line for the seeds of a row."""
     if not schedule.tasks:
         return []
-    rows = [_task_row(tasks) for tasks in _together(schedule.tasks)]
-    headers = ["dataset", "protocol", "row", "seeds", "time each", "memory", "on the GPU", "from"]
-    return [TextTable("runs to come", headers, rows, keys=3, spare=["on the GPU", "from"])]
+    on_gpu = any(task.estimate.device_memory is not None for task in schedule.tasks)
+    rows = [_task_row(tasks, on_gpu=on_gpu) for tasks in _together(schedule.tasks)]
+    gpu = ["on the GPU"] if on_gpu else []
+    headers = ["dataset", "protocol", "row", "seeds", "time each", "memory", *gpu, "from"]
+    return [TextTable("runs to come", headers, rows, keys=3, spare=[*gpu, "from"])]
 
 
 def _together(tasks: Sequence[Task]) -> list[list[Task]]:
@@ -50,7 +52,7 @@ def _row_of(run: PlannedRun) -> tuple[str, str, str]:
     return run.dataset, run.protocol, run.row
 
 
-def _task_row(tasks: list[Task]) -> list[str]:
+def _task_row(tasks: list[Task], *, on_gpu: bool) -> list[str]:
     first = tasks[0]
     notes = {"resume": ", goes on", "record": ", only its record"}.get(first.action, "")
     notes += "" if first.wanted else ", another run needs it"
@@ -59,7 +61,7 @@ def _task_row(tasks: list[Task]) -> list[str]:
         ", ".join(str(task.run.seed) for task in tasks),
         duration(first.seconds),
         _gib(first.estimate.memory),
-        _gib(first.estimate.device_memory),
+        *([_gib(first.estimate.device_memory)] if on_gpu else []),
         f"{first.estimate.basis}{notes}",
     ]
 
