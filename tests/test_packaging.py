@@ -22,7 +22,8 @@ import caged
 
 SOURCES = Path(caged.__file__).parent
 CLONE = SOURCES.parent.parent
-IMPORT_NAMES = {"vl-convert-python": "vl_convert", "pyyaml": "yaml"}  # where it is not the name of the package
+# Where it is not the name of the package.
+IMPORT_NAMES = {"vl-convert-python": "vl_convert", "pyyaml": "yaml", "faiss-cpu": "faiss"}
 COMMANDS = {"ruff", "mypy", "pre-commit", "pytest-xdist", "hatchling"}  # run, not imported
 
 pytestmark = pytest.mark.skipif(not (CLONE / "pyproject.toml").exists(), reason="needs a clone")

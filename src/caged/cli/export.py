@@ -55,6 +55,9 @@ def artefact(
     price: Annotated[
         bool, typer.Option("--price/--no-price", help="Measure what each step of the less_popular knob costs.")
     ] = True,
+    index: Annotated[
+        str, typer.Option(help="auto builds an index for catalogues above 200,000 items; none: search stays exact.")
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -66,13 +69,19 @@ def artefact(
       caged export artefact runs/first -o artefact
     """
     from caged.products.serve.export import artefact_of_run  # with torch
+    from caged.products.serve.index import INSTALL
+    from caged.products.serve.index_build import wants_index
 
     refuse_filled_folder(out)
-    manifest = artefact_of_run(run, out, dtype=dtype, with_price=price, device=device)
+    manifest = artefact_of_run(run, out, dtype=dtype, with_price=price, index=index, device=device)
     if as_json:
         print_json({"folder": out, **manifest.to_json()})
         return
     say(f"{manifest.method}: {manifest.users:,} users, {manifest.items:,} items")
     if manifest.fold_in is None and manifest.fold_in_refused:
         say(f"note: no answers for new people: {manifest.fold_in_refused}")
+    if manifest.index is not None:
+        say(f"index: {min(notch.recall for notch in manifest.index.notches):.3f} of the exact top {manifest.index.k}")
+    elif index == "auto" and wants_index(manifest):
+        say(f"note: no index, because faiss is not installed; {INSTALL}, or lists take long for so many items")
     say(f"artefact: {out}")

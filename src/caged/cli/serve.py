@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,13 +65,7 @@ def serve(
     started = time.perf_counter()
     # Before numpy is loaded: the threads of the server share the cores, those of a matrix product would fight for them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    try:
-        from caged.products.serve.app import create_app
-        from caged.products.serve.server import listen
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"caged serve needs the package {error.name}, which is not installed; pip install 'caged-rec[serve]'"
-        ) from error
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     from caged.products.serve.requests import Limits
     from caged.products.serve.served import serve_folders
     from caged.products.serve.settings import Settings, check_reachable
@@ -84,12 +80,16 @@ def serve(
         access_log=access_log,
     )
     check_reachable(host, settings)
-    served = serve_folders(artefacts, settings.limits)
+    # The artefacts are read and checked while the web framework is imported; each takes about as long as the other.
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(serve_folders, artefacts, settings.limits)
+        create_app, listen = _framework()
+        served = loading.result()
 
     def ready(address: str) -> None:
         for name, one in served.items():
             manifest = one.engine.model.manifest
-            say(f"{name}: {manifest.method}, {manifest.users:,} users, {manifest.items:,} items, exact search")
+            say(f"{name}: {manifest.method}, {manifest.users:,} users, {manifest.items:,} items, {one.engine.search}")
         key = "with an API key" if settings.key else "without an API key: only this machine can ask"
         say(f"ready after {time.perf_counter() - started:.1f} s: {address} ({key})")
         if explorer:
@@ -97,6 +97,17 @@ def serve(
 
     app = create_app(served, settings, explorer=explorer)
     listen(app, served, settings, host=host, port=port, watch=watch, ready=ready)
+
+
+def _framework() -> tuple[Callable[..., Any], Callable[..., None]]:
+    try:
+        from caged.products.serve.app import create_app
+        from caged.products.serve.server import listen
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"caged serve needs the package {error.name}, which is not installed; pip install 'caged-rec[serve]'"
+        ) from error
+    return create_app, listen
 
 
 def _key(file: Path | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -22,9 +23,11 @@ ITEMS = pa.table(
 
 
 def kept(**wanted: object) -> list[int]:
-    allowed = ItemFilters(ITEMS).allowed(wanted)
-    assert allowed is not None
-    return [item for item, one in zip(ITEMS["item_id"].to_pylist(), allowed, strict=True) if one]
+    found = ItemFilters(ITEMS).kept(wanted)
+    assert found is not None
+    everything = np.arange(len(ITEMS))
+    assert found.count == found.among(everything).sum()
+    return np.array(ITEMS["item_id"])[found.among(everything)].tolist()
 
 
 def test_values_of_one_attribute_are_alternatives_and_attributes_all_hold() -> None:
@@ -37,7 +40,7 @@ def test_values_of_one_attribute_are_alternatives_and_attributes_all_hold() -> N
 
 
 def test_no_filter_keeps_everything() -> None:
-    assert ItemFilters(ITEMS).allowed({}) is None
+    assert ItemFilters(ITEMS).kept({}) is None
 
 
 @pytest.mark.parametrize(
@@ -55,11 +58,26 @@ def test_no_filter_keeps_everything() -> None:
 )
 def test_what_is_no_filter_is_a_sentence(wanted: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        ItemFilters(ITEMS).allowed(wanted)
+        ItemFilters(ITEMS).kept(wanted)
 
 
-def test_only_so_many_are_remembered() -> None:
+def test_few_are_listed_and_many_marked() -> None:
+    numbers = np.arange(1000)
+    filters = ItemFilters(pa.table({"item_id": numbers, "degree": numbers, "number": numbers, "odd": numbers % 2}))
+    few, many = filters.kept({"number": [999, 7]}), filters.kept({"odd": 1})
+    assert few is not None
+    assert many is not None
+    assert few.rows is not None
+    assert (few.rows.tolist(), few.marks, few.count) == ([7, 999], None, 2)
+    assert many.marks is not None
+    assert (many.rows, many.marks.sum(), many.count) == (None, 500, 500)
+    assert few.among(np.array([999, 8, 7])).tolist() == [True, False, True]
+
+
+def test_a_filter_is_worked_out_once_and_only_so_many_are_remembered() -> None:
     filters = ItemFilters(ITEMS)
-    for price in range(2 * REMEMBERED):
-        filters.allowed({"price": price})
+    assert filters.kept({"price": 10, "category": "shoes"}) is filters.kept({"category": ["shoes"], "price": [10]})
+    assert filters.kept({"price": 10}) is not filters.kept({"price": 10.0})
+    for price in range(REMEMBERED + 5):
+        filters.kept({"price": price})
     assert len(filters._known) == REMEMBERED

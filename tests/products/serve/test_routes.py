@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from fastapi import FastAPI
 
 import caged
 from caged.products.serve import Ask
+from caged.products.serve.export import export_artefact
 from caged.products.serve.schemas import About, Explained, ItemPage, Recommended, RecommendedBatch, SimilarItems
+from caged.products.serve.source import source_of
 from caged.runs import explain as explain_run
 from caged.runs.artefact import load_artefact
 from caged.runs.environment import resolve_device
@@ -189,3 +193,51 @@ def test_a_bad_request_gets_one_sentence(app: FastAPI, request_: Any, status: in
 
 def test_too_large_a_batch_is_refused(app: FastAPI) -> None:
     refused(post(app, "/recommend/batch", {"requests": [{"user_id": "u05"}] * 1001}), 422, "at most 1,000")
+
+
+# ---------------------------------------------------------------- filters
+
+
+KINDS = ("shoes", "hats", "coats", "gloves")
+
+
+@pytest.fixture(scope="module")
+def shop(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
+    """Forty items with attributes: a kind each, two of three in stock."""
+    folder = tmp_path_factory.mktemp("shop") / "shop"
+    numbers = range(40)
+    about = pa.table(
+        {
+            "item_id": [f"i{number:02d}" for number in numbers],
+            "category": [KINDS[number % 4] for number in numbers],
+            "in_stock": [number % 3 > 0 for number in numbers],
+        }
+    )
+    source = source_of(finished_run, resolve_device("cpu"))
+    export_artefact(replace(source, item_table=about), folder)
+    return app_of(folder)
+
+
+@pytest.mark.parametrize("less_popular", [0.0, 0.5])
+def test_filters_are_applied_before_ranking_so_that_k_items_come_back(shop: FastAPI, less_popular: float) -> None:
+    asked = {"user_id": "u05", "exclude_seen": False, "less_popular": less_popular}
+    everything = post(shop, "/recommend", {**asked, "k": 40}).json()["items"]
+    assert len(everything) == 40
+    for filters, kept in (
+        ({"category": ["shoes"], "in_stock": True}, lambda number: number % 4 == 0 and number % 3 > 0),
+        ({"category": ["shoes", "hats"]}, lambda number: number % 4 in (0, 1)),
+        ({"in_stock": False}, lambda number: number % 3 == 0),
+    ):
+        wanted = [item for item in everything if kept(int(item["item_id"][1:]))][:5]
+        found = post(shop, "/recommend", {**asked, "k": 5, "filters": filters}).json()["items"]
+        assert [item["item_id"] for item in found] == [item["item_id"] for item in wanted]
+        assert [item["score"] for item in found] == pytest.approx([item["score"] for item in wanted], abs=1e-6)
+        assert len(found) == 5
+
+
+def test_a_filter_that_keeps_too_few_gives_what_there_is(shop: FastAPI) -> None:
+    few = {"category": "gloves", "in_stock": True}
+    asked = {"user_id": "u05", "k": 20, "exclude_seen": False, "filters": few}
+    assert len(post(shop, "/recommend", asked).json()["items"]) == 6
+    assert post(shop, "/recommend", {**asked, "filters": {"category": "socks"}}).json()["items"] == []
+    refused(post(shop, "/recommend", {**asked, "filters": {"size": 5}}), 422, "unknown attribute 'size'")

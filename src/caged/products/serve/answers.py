@@ -67,7 +67,7 @@ def about_json(current: Current) -> dict[str, Any]:
         "less_popular": manifest.less_popular,
         "new_people": not manifest.fold_in_refused,
         "new_people_note": manifest.fold_in_refused or (manifest.fold_in.note if manifest.fold_in else ""),
-        "search": "exact",
+        "search": current.engine.search,
         "origin": {name: manifest.origin[name] for name in ABOUT_ORIGIN if name in manifest.origin},
         "audit": dict(manifest.audit),
         "price": dict(manifest.price),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,11 @@ from caged.arguments import described
 from caged.data.ids import Array
 from caged.errors import CagedError, ConfigError, DataError
 from caged.products.serve.filters import ItemFilters
+from caged.products.serve.index import INSTALL, ItemIndex, library
 from caged.products.serve.model import ServedModel
+from caged.products.serve.ranking import NEVER, Ranking, Wanted
 from caged.products.serve.requests import Ask, Limits
 from caged.products.serve.search import largest
-
-NEVER = np.float32(-np.inf)
-SCORES_AT_ONCE = 2**20  # of a batch; 4 MiB stay in the cache
-_NO_VECTOR = np.empty(0, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,23 +37,36 @@ class Asker:
     unknown: list[Any]
 
 
-@dataclass(frozen=True, eq=False)
-class _Prepared:
+class _Prepared(NamedTuple):
     """A request that can be answered."""
 
-    ask: Ask
-    asker: Asker
-    vector: Array  # empty where scores come from the history itself
-    allowed: Array | None  # (N,), by the filters
+    wanted: Wanted
+    unknown: list[Any]  # of the history
 
 
 class Engine:
-    """Answers by exact search over the whole catalogue."""
+    """Answers by exact search, or through the index of the artefact where it has one."""
 
-    def __init__(self, model: ServedModel, limits: Limits | None = None) -> None:
+    def __init__(self, model: ServedModel, limits: Limits | None = None, *, use_index: bool = True) -> None:
         self.model = model
         self.limits = limits or Limits()
         self.filters = ItemFilters(model.item_table)
+        faiss = library() if use_index and model.manifest.index is not None else None
+        self.ranking = Ranking(model, None if faiss is None else ItemIndex.load(model, faiss))
+
+    @property
+    def search(self) -> str:
+        """How lists are found, in words."""
+        stated = self.model.manifest.index
+        if stated is None:
+            return "exact search"
+        if self.ranking.index is None:
+            return f"exact search, because faiss is not installed and the index needs it; {INSTALL}"
+        worst = min(notch.recall for notch in stated.notches)
+        return (
+            f"index: {stated.notches[0].recall:.3f} of the exact top {stated.k}, at least {worst:.3f} along the knob "
+            f"(measured on {stated.people:,} people)"
+        )
 
     def warm_up(self) -> None:
         """Make what is made once, and read what answers need: the first person waits no longer than the next."""
@@ -73,36 +84,28 @@ class Engine:
         """For many, in one product; who cannot be answered gets the reason, the others their lists."""
         if len(asks) > self.limits.batch:
             raise ConfigError(f"the batch holds {len(asks):,} requests; at most {self.limits.batch:,} are allowed")
-        at_once = max(1, SCORES_AT_ONCE // max(len(self.model.items), 1))
-        return [
-            answer for start in range(0, len(asks), at_once) for answer in self._answered(asks[start : start + at_once])
-        ]
-
-    def _answered(self, asks: Sequence[Ask]) -> list[Answer | CagedError]:
         found = [self._prepared(ask) for ask in asks]
-        ready = [one for one in found if isinstance(one, _Prepared)]
-        if not ready:
-            return [one for one in found if isinstance(one, CagedError)]
-        if self.model.manifest.kind == "vectors":
-            scores = np.stack([one.vector for one in ready]) @ self.model.item_vectors.T
-        else:
-            scores = np.stack([self.model.scores_of_history(one.asker.history) for one in ready])
-        for one, row in zip(ready, scores, strict=True):
-            self._leave(one, row)
-        best = largest(scores, max(one.ask.k for one in ready))
-        answers = iter(
-            Answer(items[: one.ask.k], row[items[: one.ask.k]], one.asker.unknown)
-            for one, row, items in zip(ready, scores, best, strict=True)
-        )
-        return [next(answers) if isinstance(one, _Prepared) else one for one in found]
+        lists = iter(self.ranking.best([one.wanted for one in found if isinstance(one, _Prepared)]))
+        return [Answer(*next(lists), one.unknown) if isinstance(one, _Prepared) else one for one in found]
 
     def _prepared(self, ask: Ask) -> _Prepared | CagedError:
         """Whatever can be wrong with a request shows here."""
         try:
             ask.check(self.limits)
             asker = self.asker(ask)
-            vector = self._vector(asker) if self.model.manifest.kind == "vectors" else _NO_VECTOR
-            return _Prepared(ask, asker, vector, self.filters.allowed(ask.filters))
+            vector = self._vector(asker) if self.model.manifest.kind == "vectors" else None
+            strength = self.strength(ask)
+            wanted = Wanted(
+                k=ask.k,
+                history=asker.history,
+                vector=vector,
+                strength=strength,
+                spread=None if strength == 0 or vector is None else self._spread(asker, vector),
+                kept=self.filters.kept(ask.filters),
+                candidates=None if ask.candidates is None else self.model.history_rows(ask.candidates)[0],
+                left_out=self._left_out(ask, asker),
+            )
+            return _Prepared(wanted, asker.unknown)
         except CagedError as error:
             return error
 
@@ -132,36 +135,21 @@ class Engine:
             return self.model.scores_of_history(asker.history)
         return np.asarray(self.model.item_vectors @ self._vector(asker))
 
-    # ---------------------------------------------------------------- what may be shown
+    def _left_out(self, ask: Ask, asker: Asker) -> Array:
+        seen = asker.history if ask.exclude_seen else asker.history[:0]
+        return np.union1d(seen, self.model.history_rows(ask.exclude)[0]) if ask.exclude else seen
 
-    def _leave(self, one: _Prepared, scores: Array) -> None:
-        """In place: the knob, and minus infinity for whatever may not be shown."""
-        ask = one.ask
-        strength = self.strength(ask)
-        if strength > 0:
-            scores -= np.float32(strength) * self._spread(one.asker, scores) * self.model.log_popularity
-        if one.allowed is not None:
-            scores[~one.allowed] = NEVER
-        if ask.candidates is not None:
-            rows = self.model.history_rows(ask.candidates)[0]
-            kept = scores[rows]
-            scores[:] = NEVER
-            scores[rows] = kept
-        if ask.exclude:
-            scores[self.model.history_rows(ask.exclude)[0]] = NEVER
-        if ask.exclude_seen:
-            scores[one.asker.history] = NEVER
+    # ---------------------------------------------------------------- the knob
 
     def strength(self, ask: Ask) -> float:
         """Where the knob stands for this request."""
         return self.model.manifest.less_popular if ask.less_popular is None else ask.less_popular
 
-    def _spread(self, asker: Asker, scores: Array) -> np.float32:
+    def _spread(self, asker: Asker, vector: Array) -> np.float32:
         """Standard deviation of the scores over what the person has not had, as `adjust` has it."""
         if asker.user is not None and "user_spread" in self.model.arrays:
             return np.float32(self.model.arrays["user_spread"][asker.user])
-        left = np.delete(scores, asker.history)
-        return np.float32(left.astype(np.float64).std()) if len(left) else np.float32(0)
+        return self.model.moments.spread(vector, self.model.item_vectors[asker.history])
 
     # ---------------------------------------------------------------- items beside items
 

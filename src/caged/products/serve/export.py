@@ -17,13 +17,17 @@ from caged.evaluation.adjust.of_scores import adjusted_vectors, score_spread
 from caged.files import new_folder, write_json
 from caged.models import Explainable, FoldsIn, Method, WeighsItems
 from caged.products.adjust import Outcome
+from caged.products.serve.index import library
+from caged.products.serve.index_build import add_index, wants_index
 from caged.products.serve.manifest import MANIFEST, FoldInAs, Kind, Manifest, checksum
-from caged.products.serve.model import ITEMS, USERS
+from caged.products.serve.model import ITEMS, USERS, as_float32
+from caged.products.serve.moments import Moments
 from caged.products.serve.source import ModelSource, source_of
 from caged.runs.artefact import Artefact
 from caged.runs.environment import resolve_device
 
 DTYPES = ("float32", "bfloat16")
+INDEXES = ("auto", "none")
 
 
 class _Parts(NamedTuple):
@@ -36,19 +40,29 @@ class _Parts(NamedTuple):
 
 
 def artefact_of_run(
-    run: Path, out: Path, *, dtype: str = "float32", with_price: bool = True, device: str = "auto"
+    run: Path, out: Path, *, dtype: str = "float32", with_price: bool = True, index: str = "auto", device: str = "auto"
 ) -> Manifest:
     """Of a finished run, or of a model that `Recommender.save` wrote."""
     source = source_of(run, resolve_device(device))
-    return export_artefact(source, out, dtype=dtype, price=source.price() if with_price else None)
+    return export_artefact(source, out, dtype=dtype, price=source.price() if with_price else None, index=index)
 
 
 def export_artefact(
-    source: ModelSource, out: Path, *, dtype: str = "float32", price: Outcome | None = None
+    source: ModelSource,
+    out: Path,
+    *,
+    dtype: str = "float32",
+    price: Outcome | None = None,
+    index: str = "auto",
 ) -> Manifest:
-    """All files or no folder; `price` is what the notches of the knob cost, see `products.adjust`."""
+    """All files or no folder; `price` is what the notches of the knob cost, see `products.adjust`.
+
+    `index`: "auto" builds one for large catalogues where faiss is installed, "none" builds none.
+    """
     if dtype not in DTYPES:
         raise ConfigError(f"the type of vectors is '{dtype}'; allowed: {', '.join(DTYPES)}")
+    if index not in INDEXES:
+        raise ConfigError(f"the index is '{index}'; allowed: {', '.join(INDEXES)}")
     fitted = source.fitted
     train = fitted.train
     parts = _parts(fitted, dtype)
@@ -78,6 +92,8 @@ def export_artefact(
             files={file.name: checksum(file) for file in sorted(temporary.iterdir())},
         )
         write_json(temporary / MANIFEST, manifest.to_json())
+        if index == "auto" and wants_index(manifest) and library() is not None:
+            manifest = add_index(temporary)
     return manifest
 
 
@@ -102,6 +118,7 @@ def _parts(fitted: Artefact, dtype: str) -> _Parts:
         "item_vectors": _stored(vectors.items, dtype),
         "user_spread": score_spread(vectors, fitted.train).float().cpu().numpy(),
     }
+    arrays["item_moments"] = Moments.of(as_float32(arrays["item_vectors"])).table
     fold_in, refused = _fold_in(method, fitted.name)
     if fold_in is None:
         return _Parts("vectors", arrays, None, refused)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from threading import Lock
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,40 @@ import pyarrow.compute as pc
 from caged.arguments import described
 from caged.data.ids import Array
 from caged.errors import ConfigError, unknown
+from caged.products.serve.remembered import Remembered
 
 NOT_ATTRIBUTES = ("item_id", "degree", "title")
-REMEMBERED = 256  # filters whose items are kept, at most
+REMEMBERED = 1000  # filters whose items are kept, at most
 REMEMBERED_BYTES = 2**26  # and no more than fit into this
+FEW = 0.05  # of the items: they are listed and looked at one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The items that pass a filter: a list of few, or a mark for each of many."""
+
+    key: Hashable  # the same for the same filter
+    rows: Array | None  # ascending
+    marks: Array | None  # (N,) of bool
+    count: int
+
+    def among(self, rows: Array) -> Array:
+        """Which of these items pass."""
+        if self.marks is not None:
+            return np.asarray(self.marks[rows])
+        return are_among(rows, self.rows)  # type: ignore[arg-type]  # one of the two is there
+
+
+def are_among(rows: Array, others: Array) -> Array:
+    """Which of `rows` are among the others, which ascend.
+
+    >>> are_among(np.array([5, 1, 9]), np.array([1, 5, 7])).tolist()
+    [True, True, False]
+    """
+    if len(others) == 0:
+        return np.zeros(len(rows), dtype=bool)
+    places = np.minimum(np.searchsorted(others, rows), len(others) - 1)
+    return np.asarray(others[places] == rows)
 
 
 class ItemFilters:
@@ -25,28 +55,23 @@ class ItemFilters:
     def __init__(self, items: pa.Table) -> None:
         self._items = items
         self.attributes = tuple(name for name in items.column_names if name not in NOT_ATTRIBUTES)
-        self._known: dict[tuple[Any, ...], Array] = {}
-        self._most = max(1, min(REMEMBERED, REMEMBERED_BYTES // max(1, len(items))))
-        self._lock = Lock()  # threads answer at the same time
+        self._known: Remembered[Kept] = Remembered(_bytes, REMEMBERED_BYTES, REMEMBERED)
 
-    def allowed(self, wanted: Mapping[str, Any]) -> Array | None:
-        """(N,) of bool; None where nothing is filtered. Several attributes must all hold, of several values one."""
+    def kept(self, wanted: Mapping[str, Any]) -> Kept | None:
+        """None where nothing is filtered. Several attributes must all hold, of several values one."""
         if not wanted:
             return None
         values = {name: _values(name, wanted[name]) for name in sorted(wanted)}
         # With the types: 1, 1.0 and True are equal and yet different words of an attribute.
         key = tuple((name, given, tuple(map(type, given))) for name, given in values.items())
-        known = self._known.get(key)
-        if known is None:
-            known = np.logical_and.reduce([self._having(name, given) for name, given in values.items()])
-            self._remember(key, known)
-        return known
+        return self._known.get(key, lambda: self._passing(key, values))
 
-    def _remember(self, key: tuple[Any, ...], allowed: Array) -> None:
-        with self._lock:
-            if len(self._known) >= self._most:
-                self._known.pop(next(iter(self._known)))
-            self._known[key] = allowed
+    def _passing(self, key: Hashable, values: Mapping[str, tuple[Any, ...]]) -> Kept:
+        marks = np.logical_and.reduce([self._having(name, given) for name, given in values.items()])
+        count = int(np.count_nonzero(marks))
+        if count < FEW * len(marks):
+            return Kept(key, np.flatnonzero(marks), None, count)
+        return Kept(key, None, marks, count)
 
     def _having(self, name: str, values: tuple[Any, ...]) -> Array:
         if name not in self.attributes:
@@ -62,6 +87,10 @@ class ItemFilters:
                 f"({column.type}); give values of its type"
             ) from error
         return np.asarray(pc.fill_null(found, False).to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _bytes(kept: Kept) -> int:
+    return sum(array.nbytes for array in (kept.rows, kept.marks) if array is not None)
 
 
 def _any_of(column: pa.ChunkedArray, values: tuple[Any, ...]) -> Array:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from caged.data.ids import Array, is_text
 from caged.errors import ConfigError, RunError
 from caged.products.serve.manifest import Manifest
+from caged.products.serve.moments import Moments
 
 USERS, ITEMS = "users.arrow", "items.arrow"
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -180,6 +181,8 @@ class ServedModel:
         self.titles_at(np.arange(min(1, len(self.items))))
         if self.manifest.kind == "vectors":
             _ = self.item_vectors
+        if self.manifest.fold_in is not None:
+            _ = self.moments
 
     def seen(self, user: int) -> Array:
         offsets = self.arrays["seen_offsets"]
@@ -193,7 +196,13 @@ class ServedModel:
     @cached_property
     def item_vectors(self) -> Array:
         """(N, K) float32."""
-        return _as_float32(self.arrays["item_vectors"])
+        return as_float32(self.arrays["item_vectors"])
+
+    @cached_property
+    def moments(self) -> Moments:
+        """For the spread of the scores of new people."""
+        stored = self.arrays.get("item_moments")
+        return Moments.of(self.item_vectors) if stored is None else Moments(len(self.items), stored)
 
     @cached_property
     def item_directions(self) -> Array:
@@ -204,7 +213,7 @@ class ServedModel:
     # ---------------------------------------------------------------- vectors and scores
 
     def user_vector(self, user: int) -> Array:
-        return _as_float32(self.arrays["user_vectors"][user])
+        return as_float32(self.arrays["user_vectors"][user])
 
     def folded(self, items: Array) -> Array:
         """The vector of somebody new with this history, at least one item."""
@@ -247,7 +256,7 @@ def _mapped(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
-def _as_float32(values: Array) -> Array:
+def as_float32(values: Array) -> Array:
     if values.dtype != np.uint16:
         return np.asarray(values)
     return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)

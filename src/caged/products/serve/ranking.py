@@ -1,0 +1,187 @@
+"""The best items for a person: over the whole catalogue, over a few rows of it, or through an index.
+
+The first two are exact. Few rows are those of `candidates` and of filters that keep less than 5%; only their vectors
+are read, and those of a filter stay gathered for the next request. An index proposes candidates, which are scored
+exactly; where it cannot give enough of them, the whole catalogue is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from caged.data.ids import Array
+from caged.products.serve.filters import Kept, are_among
+from caged.products.serve.index import ItemIndex
+from caged.products.serve.model import ServedModel
+from caged.products.serve.remembered import Remembered
+from caged.products.serve.search import largest
+
+NEVER = np.float32(-np.inf)
+SCORES_AT_ONCE = 2**20  # of a batch; 4 MiB stay in the cache
+TOGETHER = 16  # people whose scores of a large catalogue are one product: several times as fast as one by one
+SCORES_AT_MOST = 2**24  # which is 64 MiB
+GATHERED_BYTES = 2**28  # of vectors that pass filters
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A list that can be made."""
+
+    k: int
+    history: Array  # rows of the person's items
+    vector: Array | None  # None where scores come from the history itself
+    strength: float  # of the knob
+    spread: np.float32 | None  # of the scores, for the knob; None: take it from the scores
+    kept: Kept | None  # by filters
+    candidates: Array | None  # ascending rows: show only these
+    left_out: Array  # ascending rows: show none of these
+
+    @property
+    def rows(self) -> Array | None:
+        """What may be shown, `left_out` aside; None where that is not a list."""
+        if self.candidates is None:
+            return None if self.kept is None else self.kept.rows
+        return self.candidates if self.kept is None else self.candidates[self.kept.among(self.candidates)]
+
+    @property
+    def penalty(self) -> np.float32:
+        """Of an item, by the logarithm of its popularity."""
+        assert self.spread is not None
+        return np.float32(self.strength) * self.spread
+
+
+class Best(NamedTuple):
+    """Best first: score descending, then the smaller row."""
+
+    rows: Array
+    scores: Array
+
+
+class Ranking:
+    def __init__(self, model: ServedModel, index: ItemIndex | None = None) -> None:
+        self.model, self.index = model, index
+        self._gathered: Remembered[Array] = Remembered(lambda vectors: vectors.nbytes, GATHERED_BYTES)
+
+    def best(self, wanted: Sequence[Wanted]) -> list[Best]:
+        """The list of each. Those that are found in the same way are found together."""
+        found: list[Best | None] = [None] * len(wanted)
+        for way in (self._few, self._indexed, self._whole):
+            places = [place for place, one in enumerate(found) if one is None]
+            for place, one in zip(places, way([wanted[place] for place in places]), strict=True):
+                found[place] = one
+        return [one for one in found if one is not None]
+
+    # ---------------------------------------------------------------- a few rows
+
+    def _few(self, wanted: Sequence[Wanted]) -> Iterable[Best | None]:
+        if self.model.manifest.kind != "vectors":
+            return [None] * len(wanted)
+        return [None if (rows := one.rows) is None else self._of_rows(one, rows) for one in wanted]
+
+    def _of_rows(self, one: Wanted, rows: Array) -> Best:
+        vectors = self.model.item_vectors
+        if one.kept is not None and rows is one.kept.rows:
+            gathered = self._gathered.get(one.kept.key, lambda: vectors[rows])
+        else:
+            gathered = vectors[rows]
+        scores = self._exact(one, rows, gathered)
+        scores[are_among(rows, one.left_out)] = NEVER
+        (places,) = largest(scores[None], one.k)
+        return Best(rows[places], scores[places])
+
+    def _exact(self, one: Wanted, rows: Array, vectors: Array) -> Array:
+        """Scores of these items, an array of its own."""
+        scores = np.asarray(vectors @ one.vector)
+        if one.strength > 0:
+            scores -= one.penalty * self.model.log_popularity[rows]
+        return scores
+
+    # ---------------------------------------------------------------- through an index
+
+    def _indexed(self, wanted: Sequence[Wanted]) -> Iterable[Best | None]:
+        found: list[Best | None] = [None] * len(wanted)
+        if self.index is None:
+            return found
+        count_of, probes_of = self.index.candidates_for, self.index.probes_for
+        places = [place for place, one in enumerate(wanted) if count_of(one.k, len(one.left_out)) is not None]
+        for group in _grouped(places, lambda place: (id(wanted[place].kept), probes_of(wanted[place].strength))):
+            for place, proposed in zip(group, self._proposed([wanted[place] for place in group]), strict=True):
+                found[place] = self._of_proposed(wanted[place], proposed)
+        return found
+
+    def _proposed(self, wanted: Sequence[Wanted]) -> list[Array]:
+        """Rows for each, all with one filter and about the same knob."""
+        assert self.index is not None
+        vectors = _stacked(wanted)
+        penalties = np.array([one.penalty if one.strength > 0 else 0 for one in wanted], dtype=np.float32)
+        left_out = max(len(one.left_out) for one in wanted)
+        return self.index.propose(
+            vectors,
+            penalties,
+            probes=self.index.probes_for(wanted[0].strength),
+            k=max(one.k for one in wanted),
+            left_out=left_out,
+            kept=wanted[0].kept,
+        )
+
+    def _of_proposed(self, one: Wanted, rows: Array) -> Best | None:
+        """None where fewer than k are left: the whole catalogue may have more."""
+        rows = rows[~are_among(rows, one.left_out)]
+        if len(rows) < one.k:
+            return None
+        scores = self._exact(one, rows, self.model.item_vectors[rows])
+        order = np.lexsort((rows, -scores))[: one.k]
+        return Best(rows[order], scores[order])
+
+    # ---------------------------------------------------------------- the whole catalogue
+
+    def _whole(self, wanted: Sequence[Wanted]) -> Iterable[Best]:
+        items = max(len(self.model.items), 1)
+        at_once = max(1, SCORES_AT_ONCE // items, min(TOGETHER, SCORES_AT_MOST // items))
+        for first in range(0, len(wanted), at_once):
+            yield from self._of_all(wanted[first : first + at_once])
+
+    def _of_all(self, wanted: Sequence[Wanted]) -> Iterable[Best]:
+        if self.model.manifest.kind == "vectors":
+            scores = _stacked(wanted) @ self.model.item_vectors.T
+        else:
+            scores = np.stack([self.model.scores_of_history(one.history) for one in wanted])
+        for one, row in zip(wanted, scores, strict=True):
+            self._leave(one, row)
+        places = largest(scores, max(one.k for one in wanted))
+        for one, row, rows in zip(wanted, scores, places, strict=True):
+            yield Best(rows[: one.k], row[rows[: one.k]])
+
+    def _leave(self, one: Wanted, scores: Array) -> None:
+        """In place: the knob, and minus infinity for whatever may not be shown."""
+        if one.strength > 0:
+            spread = _spread(scores, one.history) if one.spread is None else one.spread
+            scores -= np.float32(one.strength) * spread * self.model.log_popularity
+        rows = one.rows
+        if rows is not None:
+            allowed = scores[rows]
+            scores[:] = NEVER
+            scores[rows] = allowed
+        elif one.kept is not None:
+            scores[~one.kept.marks] = NEVER  # type: ignore[operator]  # no rows: marks
+        scores[one.left_out] = NEVER
+
+
+def _spread(scores: Array, history: Array) -> np.float32:
+    """Standard deviation of the scores over what the person has not had, as `adjust` has it."""
+    left = np.delete(scores, history)
+    return np.float32(left.astype(np.float64).std()) if len(left) else np.float32(0)
+
+
+def _grouped(places: Sequence[int], key: Callable[[int], tuple[int, int]]) -> list[list[int]]:
+    return [list(group) for _, group in groupby(sorted(places, key=key), key=key)]
+
+
+def _stacked(wanted: Sequence[Wanted]) -> Array:
+    """The vectors of people whose scores come from vectors."""
+    return np.stack([one.vector for one in wanted if one.vector is not None])
