@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def add_index(folder: Path) -> Manifest:
     model = ServedModel.load(folder, check=False)
     if model.manifest.kind != "vectors":
         raise ConfigError(f"{model.manifest.method} has no vectors, and an index is made of vectors")
-    head, lists, scale = _built(faiss, model)
+    head, lists, scale = build(faiss, model)
     np.save(folder / f"{HEAD}.npy", head, allow_pickle=False)
     faiss.write_index(lists, str(folder / INDEX))
     files = {**model.manifest.files, **{name: checksum(folder / name) for name in (f"{HEAD}.npy", INDEX)}}
@@ -58,7 +58,13 @@ def add_index(folder: Path) -> Manifest:
 # ---------------------------------------------------------------- building
 
 
-def _built(faiss: Any, model: ServedModel) -> tuple[Array, Any, float]:
+class Built(NamedTuple):
+    head: Array  # rows of the items with the longest vectors
+    lists: Any  # the others
+    scale: float  # of the column of the knob
+
+
+def build(faiss: Any, model: ServedModel) -> Built:
     draw = np.random.default_rng(SEED)
     scale = _scale(model)
     lengths = np.linalg.norm(model.item_vectors, axis=1)
@@ -77,7 +83,7 @@ def _built(faiss: Any, model: ServedModel) -> tuple[Array, Any, float]:
     by_score.add(means.centroids)
     lists.quantizer = by_score
     lists.referenced_objects.append(by_score)
-    return head, lists, scale
+    return Built(head, lists, scale)
 
 
 def list_count(items: int) -> int:
