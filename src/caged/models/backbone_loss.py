@@ -20,6 +20,7 @@ from caged.graph import Batch, BipartiteGraph, OwnedItems, Sampler, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, Scorer
 from caged.models.encoder import EncoderMethod
 from caged.models.fold_in import FoldIn, fold_in_by_degree
+from caged.models.fused_softmax import Candidates, fits, fused_softmax
 from caged.models.losses import bpr_with_l2, l2_of_batch, scaled_bpr_with_l2
 from caged.models.sampled_softmax import Problem, sampled_softmax, unit_rows
 
@@ -153,8 +154,27 @@ class SoftmaxLoss:
             self._followed = sampler.kind
 
     def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
-        ranking, penalty = self.ranking(final, batch, scale), l2_of_batch(layer0, batch)
+        if self._takes_one_pass(batch) and scale is None:
+            ranking, penalty = fused_softmax(final, layer0, batch, self._candidates())
+        else:
+            ranking, penalty = self.ranking(final, batch, scale), l2_of_batch(layer0, batch)
         return Losses(ranking + l2 * penalty, {SOFTMAX: ranking, "l2": penalty})
+
+    def _takes_one_pass(self, batch: Batch) -> bool:
+        """On CUDA; what is seldom asked for has no kernels of its own."""
+        options = self.options
+        return options.candidates == "batch" and options.known == "keep" and fits(batch, options.candidate_rows)
+
+    def _candidates(self) -> Candidates:
+        options = self.options
+        return Candidates(
+            self.log_shares,
+            self._drawn,
+            options.temperature,
+            options.gamma,
+            options.candidate_rows,
+            _operands(self._precision),
+        )
 
     def ranking(self, final: Tables, batch: Batch, scale: Tensor | None = None) -> Tensor:
         """(3) without its L2 term."""

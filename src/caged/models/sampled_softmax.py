@@ -77,9 +77,9 @@ class _SampledSoftmax(torch.autograd.Function):
         losses, own_slopes = torch.empty_like(own), torch.empty_like(own)
         to_users, to_candidates = torch.empty_like(users), torch.empty_like(candidates)
         operands, sides = (part.to(problem.operands) for part in (users, candidates))
-        for chunk in _slices(0, len(users), problem.chunk):
+        for chunk in slices(0, len(users), problem.chunk):
             shared, same = sides[chunk], _SameKeys(problem.candidate_keys[chunk])
-            for number, rows in enumerate(_blocks(chunk, users.device.type)):
+            for number, rows in enumerate(blocks(chunk, users.device.type)):
                 exponentials = _logits(operands[rows], shared, rows, chunk, problem, same)
                 largest = torch.maximum(exponentials.amax(1), own[rows])  # finite: own is
                 exponentials.sub_(largest.unsqueeze(1)).exp_()
@@ -89,9 +89,9 @@ class _SampledSoftmax(torch.autograd.Function):
                 slope = problem.weight[rows] / total
                 own_slopes[rows] = own_share.mul_(slope).sub_(problem.weight[rows])
                 shares = exponentials.to(problem.operands)
-                to_users[rows] = _product(shares, shared).mul_(slope.unsqueeze(1))
+                to_users[rows] = product(shares, shared).mul_(slope.unsqueeze(1))
                 scaled = (users[rows] * slope.unsqueeze(1)).to(problem.operands)
-                _add_product(to_candidates[chunk], shares.T, scaled, first=number == 0)
+                add_product(to_candidates[chunk], shares.T, scaled, first=number == 0)
         own_slopes.unsqueeze_(1)
         ctx.save_for_backward(torch.addcmul(to_users, positives, own_slopes), users * own_slopes, to_candidates)
         return problem.weight @ losses
@@ -102,15 +102,15 @@ class _SampledSoftmax(torch.autograd.Function):
         return (*(gradient * slope for gradient in ctx.saved_tensors), None)
 
 
-def _slices(start: int, stop: int, size: int) -> Iterator[slice]:
+def slices(start: int, stop: int, size: int) -> Iterator[slice]:
     for first in range(start, stop, size):
         yield slice(first, min(first + size, stop))
 
 
-def _blocks(chunk: slice, device: str) -> Iterator[slice]:
+def blocks(chunk: slice, device: str) -> Iterator[slice]:
     """Rows of a chunk whose logits with all candidates of it fit `BLOCK_BYTES`."""
     width = chunk.stop - chunk.start
-    return _slices(chunk.start, chunk.stop, max(1, BLOCK_BYTES[device] // (4 * width)))
+    return slices(chunk.start, chunk.stop, max(1, BLOCK_BYTES[device] // (4 * width)))
 
 
 class _SameKeys:
@@ -140,24 +140,24 @@ class _SameKeys:
 
 def _logits(users: Tensor, candidates: Tensor, rows: slice, chunk: slice, problem: Problem, same: _SameKeys) -> Tensor:
     """l_bc of a block."""
-    logits = _product(users, candidates.T).add_(problem.bias[chunk])
+    logits = product(users, candidates.T).add_(problem.bias[chunk])
     same.leave_out(logits, problem.keys[rows])
     if problem.known is not None:
         logits.masked_fill_(problem.known(rows, chunk), -torch.inf)
     return logits
 
 
-def _product(left: Tensor, right: Tensor) -> Tensor:
+def product(left: Tensor, right: Tensor) -> Tensor:
     """left @ right in float32."""
     if left.dtype == torch.bfloat16:
         return torch.mm(left, right, out_dtype=torch.float32)
     return torch.mm(left, right)
 
 
-def _add_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
+def add_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
     """total += left @ right; total is not read if this is its first part."""
     if left.dtype == torch.bfloat16:
-        product = _product(left, right)
-        total.copy_(product) if first else total.add_(product)
+        part = product(left, right)
+        total.copy_(part) if first else total.add_(part)
     else:
         total.addmm_(left, right, beta=0 if first else 1)
