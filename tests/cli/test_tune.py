@@ -62,6 +62,7 @@ def test_a_search_without_time_says_how_to_go_on_and_can_be_finished(world: Path
         (("--data", "log.csv", "--methods", "eas", "--out", "t"), "did you mean 'ease'"),
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--maximise", "gini@20"), "use --minimise gini@20"),
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--budget", "soon"), "--budget is 'soon'"),
+        (("--data", "log.csv", "--methods", "ease", "--out", "t", "--workers", "0"), "--workers is 0; allowed are"),
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--maximise", "recall@99"), "99"),
         (("--data", "none.csv", "--methods", "ease", "--out", "t"), "none.csv"),
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--space", "none.toml"), "cannot read --space"),

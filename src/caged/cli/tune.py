@@ -44,7 +44,7 @@ from caged.products.tune import (
 from caged.training import Interrupted
 
 # What may be said together with --resume: how long and how to report, not what to search.
-WITH_RESUME = ("resume_", "budget", "finish", "as_json", "verbose")
+WITH_RESUME = ("resume_", "budget", "finish", "workers", "as_json", "verbose")
 
 app = group(invoke_without_command=True)
 
@@ -86,11 +86,16 @@ def tune(
         bool, typer.Option("--finish", help="Choose and test at the end of the budget, though trials are left.")
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    threads: Annotated[int | None, typer.Option(help="CPU threads; all cores if left out.")] = None,
+    workers: Annotated[int, typer.Option(help="Trainings side by side, each in a process of its own.")] = 1,
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads of a training; all cores, shared by the workers, if left out.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="New folder of the search.")] = None,
     resume_: Annotated[
         Path | None,
-        typer.Option("--resume", help="Go on with the search in this folder; takes only --budget and --finish."),
+        typer.Option(
+            "--resume", help="Go on with the search in this folder; takes only --budget, --finish and --workers."
+        ),
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -117,7 +122,9 @@ def tune(
         with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
             if resume_ is not None:
                 check_only_resume(ctx, WITH_RESUME, what="search")
-                answer = resume_tune(resume_, budget=seconds, finish=finish, report=line, stop_requested=stop)
+                answer = resume_tune(
+                    resume_, budget=seconds, finish=finish, workers=workers, report=line, stop_requested=stop
+                )
             else:
                 if data is None or methods is None or out is None:
                     raise ConfigError("--data, --methods and --out are needed (or --resume DIR); see caged tune --help")
@@ -136,7 +143,9 @@ def tune(
                     device=device,
                     threads=threads,
                 )
-                answer = start_tune(settings, out, budget=seconds, finish=finish, report=line, stop_requested=stop)
+                answer = start_tune(
+                    settings, out, budget=seconds, finish=finish, workers=workers, report=line, stop_requested=stop
+                )
             stopped = stop()
     except Interrupted:
         say(f"stopped; {_go_on(folder)}")

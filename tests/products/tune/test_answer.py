@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from caged.products.tune import search as searching
+from caged.products.tune import attempt
 from caged.products.tune.answer import Answer, answer_json, answer_sentences, answer_tables, make_answer
 from caged.products.tune.choice import choose
 from caged.products.tune.finish import FinalRun
@@ -21,7 +21,7 @@ Answered = Callable[..., Answer]
 @pytest.fixture
 def answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Answered:
     """The answer to a search for recall@20 over two methods; at the same setting `lightgcn` is worse by 0.05."""
-    monkeypatch.setattr(searching, "run_trial", MadeUp())
+    monkeypatch.setattr(attempt, "run_trial", MadeUp())
     log = write_log(tmp_path)
 
     def answer(*constraints: str, tested: dict[str, list[FinalRun]] | None = None) -> Answer:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
+import os
+import random
+import signal
+import subprocess
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +26,7 @@ from caged.products.tune.trial import load_search_data
 from caged.runs.loading import load_data
 from caged.runs.spec import resolve
 from tests.cli.invoke import caged, ended, spawn
+from tests.products.tune.test_crew import is_gone
 from tests.products.tune.tuned import ITEMS, TINY, USERS, outcomes, settings, write_log
 
 METHODS = ("mostpop", "ease", "lightgcn")
@@ -50,16 +57,17 @@ def replace_test_by_noise(split: Path) -> None:
     pq.write_table(pa.table(columns), split / "test.parquet")
 
 
-def test_noise_in_the_test_part_changes_no_choice(split: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_noise_in_the_test_part_changes_no_choice(workers: int, split: Path, tmp_path: Path) -> None:
     asked = settings(
         split,
         *METHODS,
         objective=Objective("recall@20/niche"),
         constraints=[Constraint.parse("recall@20>=90% of lightgcn")],
     )
-    before = answer_json(start_tune(asked, tmp_path / "before"))
+    before = answer_json(start_tune(asked, tmp_path / "before", workers=workers))
     replace_test_by_noise(split)
-    after = answer_json(start_tune(asked, tmp_path / "after"))
+    after = answer_json(start_tune(asked, tmp_path / "after", workers=workers))
     assert outcomes(Journal.read(tmp_path / "before")) == outcomes(Journal.read(tmp_path / "after"))
     for name in ("winner", "second", "goal", "rounds", "front"):
         assert before[name] == after[name]
@@ -124,3 +132,98 @@ def test_kill_9_loses_no_trial_and_doubles_none(split: Path, tmp_path: Path) -> 
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     ends = [(line["method"], line["trial"]) for line in lines if line["event"] == "end"]
     assert sorted(ends) == [(method, number) for method in ("ease", "lightgcn") for number in range(6)]
+
+
+class Processes:
+    """A search of its own with two workers, and whoever belongs to it."""
+
+    def __init__(self, split: Path, folder: Path) -> None:
+        self.split, self.folder = split, folder
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> subprocess.Popen[str]:
+        arguments = ["--methods", "lightgcn,ips", "--trials", "12", "--epochs", "200", "--seeds", "1"]
+        sets = [part for text in (*TINY, "train.patience=none") for part in ("--set", text)]
+        new = ["--data", self.split, *arguments, *sets, "--device", "cpu", "--threads", "1", "--out", self.folder]
+        again = ["--resume", self.folder] if (self.folder / "journal.jsonl").is_file() else new
+        self.process = spawn("tune", *again, "--workers", "2", cwd=self.folder.parent)
+        return self.process
+
+    def begun(self) -> int:
+        path = self.folder / "journal.jsonl"
+        return path.read_bytes().count(b'"event": "start"') if path.is_file() else 0
+
+    def workers(self) -> list[int]:
+        assert self.process is not None
+        found = []
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                parent = int((path / "stat").read_text(errors="replace").rpartition(") ")[2].split()[1])
+                if parent == self.process.pid and b"spawn_main" in (path / "cmdline").read_bytes():
+                    found.append(int(path.name))
+        return found
+
+
+@pytest.fixture
+def processes(split: Path, tmp_path: Path) -> Iterator[Processes]:
+    made = Processes(split, tmp_path / "killed")
+    yield made
+    if made.process is not None:
+        made.process.kill()
+        made.process.communicate()
+
+
+def wait_for(what: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until, "it does not happen"
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_search_or_worker_lose_no_trial_and_double_none(
+    processes: Processes, split: Path, tmp_path: Path
+) -> None:
+    chance, kills = random.Random(7), {"search": 0, "worker": 0}
+    process = processes.start()
+    while sum(kills.values()) < 20:
+        before = processes.begun()
+        wait_for(lambda before=before: processes.begun() > before)  # type: ignore[misc]
+        time.sleep(chance.random())
+        workers = processes.workers()
+        assert process.poll() is None, "the search was over before it was killed often enough"
+        if chance.random() < 0.5:
+            kills["search"] += 1
+            process.kill()
+            ended(process)
+            wait_for(lambda workers=workers: all(map(is_gone, workers)), 5)  # type: ignore[misc]
+            process = processes.start()
+        else:
+            kills["worker"] += 1
+            os.kill(chance.choice(workers), signal.SIGKILL)
+    assert ended(process).code == 0
+
+    asked = settings(split, "lightgcn", "ips", trials=12, epochs=200, fixed=(*TINY, "train.patience=none"))
+    start_tune(asked, tmp_path / "whole")
+    assert outcomes(Journal.read(tmp_path / "killed")) == outcomes(Journal.read(tmp_path / "whole"))
+    lines = [json.loads(line) for line in (tmp_path / "killed" / "journal.jsonl").read_text().splitlines()]
+    ends = [(line["method"], line["trial"]) for line in lines if line["event"] == "end"]
+    assert sorted(ends) == [(method, number) for method in ("ips", "lightgcn") for number in range(12)]
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_workers_too_and_leaves_no_process(processes: Processes) -> None:
+    process = processes.start()
+    wait_for(lambda: processes.begun() > 2)
+    workers = processes.workers()
+    assert len(workers) == 2
+    for pid in (process.pid, *workers):  # as a terminal does
+        os.kill(pid, signal.SIGINT)
+    outcome = ended(process)
+    assert outcome.code == 130
+    assert "Traceback" not in outcome.err
+    assert "caged tune --resume" in outcome.err
+    assert all(map(is_gone, workers))
+    trials = Journal.read(processes.folder).trials.values()
+    assert {trial.status for trial in trials} <= {"complete", "queued"}
+    assert sum(trial.kills for trial in trials) == 0

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from caged.errors import RunError, TrainingError
+from caged.products.tune import attempt
 from caged.products.tune import search as searching
 from caged.products.tune.choice import choose
 from caged.products.tune.journal import Journal
@@ -17,7 +18,7 @@ from caged.products.tune.search import Limits, Search
 from caged.products.tune.settings import Settings
 from caged.runs.spec import ExperimentSpec
 from caged.training import Interrupted
-from tests.products.tune.tuned import MadeUp, outcomes, settings, write_log
+from tests.products.tune.tuned import MadeUp, SideBySide, outcomes, settings, write_log
 
 NO_LIMITS = Limits()
 MadeUpFactory = Callable[..., MadeUp]
@@ -32,7 +33,7 @@ def log(tmp_path: Path) -> Path:
 def made_up(monkeypatch: pytest.MonkeyPatch) -> MadeUpFactory:
     def replace(*arguments: Any) -> MadeUp:
         made = MadeUp(*arguments)
-        monkeypatch.setattr(searching, "run_trial", made)
+        monkeypatch.setattr(attempt, "run_trial", made)
         return made
 
     return replace
@@ -154,6 +155,60 @@ def test_a_trial_is_made_however_often_its_process_dies(log: Path, tmp_path: Pat
     assert search.run(NO_LIMITS)
     made = search.journal.trials["ease", 0]
     assert (made.status, made.kills) == ("complete", 12)
+
+
+@pytest.mark.parametrize("workers", [2, 7])
+def test_any_number_of_workers_makes_the_same_trials(
+    workers: int, log: Path, tmp_path: Path, made_up: MadeUpFactory
+) -> None:
+    made_up()
+    held = Constraint.parse("recall@20>=95% of ips")
+    asked = settings(log, "lightgcn", "ips", "mostpop", "lightgcn_bce", constraints=[held], trials=11)
+    alone = begin(tmp_path / "alone", asked)
+    assert alone.run(NO_LIMITS)
+    for seed in range(2):
+        search = begin(tmp_path / str(seed), asked)
+        search.crew = SideBySide(search.given, workers, seed, deaths=0.1 * seed)
+        assert search.run(NO_LIMITS)
+        assert outcomes(Journal.read(tmp_path / str(seed))) == outcomes(alone.journal)
+        kills = sum(trial.kills for trial in search.journal.trials.values())
+        assert (kills > 0) == (seed > 0)
+
+
+def test_a_trial_that_brings_every_worker_down_fails_with_the_reason(
+    log: Path, tmp_path: Path, made_up: MadeUpFactory
+) -> None:
+    made_up()
+    search = begin(tmp_path / "t", settings(log, "mostpop"))
+    search.crew = SideBySide(search.given, 2, 0, deaths=1.0)
+    assert search.run(NO_LIMITS)
+    made = search.journal.trials["mostpop", 0]
+    assert (made.status, made.reason) == ("failed", "its process was killed, 5 times in a row")
+    lost = [line for line in search.journal.path.read_text().splitlines() if '"lost"' in line]
+    assert len(lost) == 4
+    assert all('"reason": "its process was killed"' in line for line in lost)
+
+
+def test_what_a_reference_made_after_a_gap_does_not_count(
+    log: Path, tmp_path: Path, made_up: MadeUpFactory, clock: Clock
+) -> None:
+    """Side by side, a later trial may be over while an earlier one is stopped: nobody is held to it."""
+
+    def interrupt(count: int, spec: ExperimentSpec) -> None:
+        clock.now += 1
+        if count == 2:
+            raise Interrupted
+
+    made_up(interrupt)
+    held = Constraint.parse("recall@20>=95% of ips")
+    search = begin(tmp_path / "t", settings(log, "lightgcn", "ips", constraints=[held], trials=5))
+    search.crew = SideBySide(search.given, 5, 3)
+    search.run(Limits(100.0, share_out=True))
+    trials = search.journal.of("ips")
+    counted = search.journal.frozen["ips"]
+    assert 0 < counted < sum(trial.metrics is not None for trial in trials)
+    best = max((trial.metrics or {})["recall@20"] or 0.0 for trial in trials[:counted])
+    assert search.goal().limits[0].value == 0.95 * best
 
 
 class Clock:

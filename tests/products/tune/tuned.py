@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from caged.products.tune.attempt import Given
+from caged.products.tune.crew import Alone, Died, Job, Result, Stop, Turn, Watch, unwatched
 from caged.products.tune.journal import Journal
 from caged.products.tune.settings import Settings, make_settings
 from caged.products.tune.trial import Outcome
@@ -48,6 +50,33 @@ class MadeUp:
         self.trained.append((spec.method, rate))
         recall = 1 / (1 + abs(np.log10(rate) + 2.5)) - 0.01 * len(spec.method)
         return Outcome({"recall@20": float(recall), "recall@20/niche": 1 - float(recall)}, 2, 1, 0.5)
+
+
+class SideBySide:
+    """Stands for worker processes: jobs are done here, in an order that chance makes; some workers die over theirs."""
+
+    def __init__(self, given: Given, count: int, seed: int, deaths: float = 0.0) -> None:
+        self.given, self.count, self.deaths = given, count, deaths
+        self._draws = np.random.default_rng(seed)
+        self._running: list[tuple[Turn, Job, Stop]] = []
+
+    @property
+    def free(self) -> bool:
+        return len(self._running) < self.count
+
+    def start(self, turn: Turn, job: Job, stop_requested: Stop, watch: Watch = unwatched) -> None:
+        self._running.append((turn, job, stop_requested))
+
+    def wait(self) -> list[tuple[Turn, Result]]:
+        turn, job, stop_requested = self._running.pop(self._draws.integers(len(self._running)))
+        if self._draws.random() < self.deaths:
+            return [(turn, Died("its process was killed"))]
+        alone = Alone(self.given)
+        alone.start(turn, job, stop_requested)
+        return alone.wait()
+
+    def stop(self) -> None:
+        """Jobs ask by themselves."""
 
 
 def outcomes(journal: Journal) -> list[tuple[Any, ...]]:

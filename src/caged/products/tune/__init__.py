@@ -6,6 +6,10 @@ objective  what is wished for, and what must hold
 settings   what a search was asked for
 journal    the record on disk
 trial      one training, measured on validation
+attempt    a trial as the record says it
+crew       who trains: this process, or workers
+turns      who is next, and what a trial may know
+watching   how far a search has come
 search     who trains when
 choice     what was found, on validation
 finish     what was chosen, trained anew and tested

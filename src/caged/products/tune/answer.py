@@ -49,7 +49,7 @@ class Answer:
 
     def keys(self) -> list[str]:
         """What is shown: the objective, and what it is held to."""
-        return list(dict.fromkeys([self.settings.objective.key, *(each.key for each in self.settings.constraints)]))
+        return list(self.settings.wished_keys)
 
     def command(self, chosen: Chosen) -> str:
         assert chosen.trial is not None

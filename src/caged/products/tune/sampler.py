@@ -1,13 +1,14 @@
 """Which setting a trial gets: the defaults first, then a small grid to its end, else what Optuna proposes.
 
-A proposal depends on the seed of the search, the number of the trial and the trials before it, and on nothing else: a
-search that was killed proposes the same again. Optuna keeps nothing; it is handed the record each time.
+A proposal depends on the seed of the search, the number of the trial, the settings before it and those results that it
+may know (`turns.known_to`), and on nothing else: a search that was killed, or that has more workers, proposes the same.
+Optuna keeps nothing; it is handed the record each time.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from caged.config import Range
@@ -18,7 +19,6 @@ from caged.seeding import derive, numpy_generator
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-RANDOM_FIRST = 5  # trials before the sampler learns from them
 DRAWS = 20  # proposals that were tried already, before one is taken at random
 DIGITS = 4  # significant digits of a drawn number: more would only be harder to write down
 
@@ -42,9 +42,19 @@ def small_grid(space: Space, defaults: Values, trials: int, seed: int) -> list[V
     return [defaults, *(others[place] for place in order)]
 
 
-def propose(space: Space, ranked: Sequence[tuple[Values, float]], number: int, seed: int) -> Values:
-    """The setting of trial `number` from what was tried before, each with its place: the higher the better."""
-    tried = [values for values, _ in ranked]
+def propose(
+    space: Space,
+    ranked: Sequence[tuple[Values, float]],
+    number: int,
+    seed: int,
+    *,
+    pending: Collection[Values] = (),
+) -> Values:
+    """The setting of trial `number` from what was tried before, each with its place: the higher the better.
+
+    The results of `pending` settings may not be known; they are only not proposed again.
+    """
+    tried = [*(values for values, _ in ranked), *pending]
     for draw in range(DRAWS):
         values = _asked(space, ranked, derive(seed, f"trial {number} draw {draw}"))
         if values not in tried:
@@ -58,7 +68,7 @@ def propose(space: Space, ranked: Sequence[tuple[Values, float]], number: int, s
 def _asked(space: Space, ranked: Sequence[tuple[Values, float]], seed: int) -> Values:
     import optuna
 
-    sampler = optuna.samplers.TPESampler(seed=seed % 2**32, n_startup_trials=RANDOM_FIRST)
+    sampler = optuna.samplers.TPESampler(seed=seed % 2**32, n_startup_trials=1)
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -6,30 +6,31 @@ to them. What is chosen rests on whole rounds: a trial that some method could no
 
 from __future__ import annotations
 
-import gc
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic
 
-import torch
-
-from caged.errors import CagedError, RunError, memory_error
+from caged.errors import RunError
 from caged.evaluation.lists import check_k
-from caged.evaluation.metrics import MetricKey
 from caged.graph import check_engine
-from caged.products.tune.journal import FILE, STOPPED, Journal, Trial
+from caged.products.tune.attempt import Attempt, Given, failed
+from caged.products.tune.crew import Alone, Crew, Died, Result, Stopped, Turn
+from caged.products.tune.journal import FILE, KILLED, STOPPED, Journal
 from caged.products.tune.objective import Goal, Objective
 from caged.products.tune.sampler import check_optuna, propose, small_grid
 from caged.products.tune.settings import Settings
 from caged.products.tune.space import Values
-from caged.products.tune.trial import SearchData, load_search_data, run_trial
-from caged.progress import EpochProgress, ProgressReport, unreported
+from caged.products.tune.trial import SearchData, load_search_data
+from caged.products.tune.turns import known_to, take_turns
+from caged.products.tune.watching import TurnProgress
+from caged.progress import ProgressReport, unreported
 from caged.runs.environment import resolve_device, set_threads
-from caged.training import Interrupted
 
 log = logging.getLogger(__name__)
+MOST_DEATHS = 5  # workers that a trial may bring down one after the other
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,17 @@ class Search:
     data: SearchData
     report: ProgressReport = unreported
     stop_requested: Callable[[], bool] = lambda: False
+    crew: Crew = field(init=False)  # who trains; this process, if nobody says otherwise
     _deadline: float | None = field(default=None, init=False)
     _grids: dict[str, list[Values] | None] = field(default_factory=dict, init=False)
+    _deaths: Counter[Turn] = field(default_factory=Counter, init=False)
+
+    def __post_init__(self) -> None:
+        self.crew = Alone(self.given)
+
+    @property
+    def given(self) -> Given:
+        return Given(self.settings, self.data)
 
     @staticmethod
     def prepared(settings: Settings) -> SearchData:
@@ -59,7 +69,7 @@ class Search:
         spec = settings.spec(settings.methods[0])
         check_engine(spec.train.engine, resolve_device(settings.device))
         data = load_search_data(spec)
-        for k in metric_ks(settings, data):
+        for k in Given(settings, data).ks:
             check_k(k, data.train.item_count)
         return data
 
@@ -123,7 +133,9 @@ class Search:
         return True
 
     def _frozen_best(self, method: str, wish: Objective) -> float | None:
-        found = [trial.metrics for trial in self.journal.of(method) if trial.metrics is not None]
+        counted = self.journal.frozen.get(method, self.made(method))
+        trials = [trial for trial in self.journal.of(method) if trial.number < counted]
+        found = [trial.metrics for trial in trials if trial.metrics is not None]
         values = [value for metrics in found if (value := metrics.get(wish.key)) is not None]
         return (max if wish.maximise else min)(values, default=None)
 
@@ -131,11 +143,27 @@ class Search:
         return {each.key: self._frozen_best(method, each.wish) for each in self.settings.constraints}
 
     def _take_turns(self, methods: Sequence[str], goal: Goal) -> bool:
-        for number in range(self.rounds):
-            for method in methods:
-                if not self._made(method, number) and not self._make(method, number, goal):
-                    return False
-        return True
+        turns = [(method, number) for number in range(self.rounds) for method in methods]
+        watch = TurnProgress(
+            self.report,
+            lambda turn: f"{turn[0]} trial {turn[1] + 1}/{self.rounds}",
+            lambda: (sum(self._made(*turn) for turn in turns), len(turns)),
+            side_by_side=self.crew.count > 1,
+        )
+
+        def begin(turn: Turn) -> Attempt:
+            watch.begin(turn)
+            return self._begun(*turn, goal)
+
+        return take_turns(
+            self.crew,
+            [turn for turn in turns if not self._made(*turn)],
+            ready=lambda turn: all(self._made(turn[0], number) for number in range(known_to(turn[1]))),
+            begin=begin,
+            end=self._end,
+            must_stop=self._must_stop,
+            watch=watch,
+        )
 
     def _made(self, method: str, number: int) -> bool:
         trial = self.journal.trials.get((method, number))
@@ -159,14 +187,11 @@ class Search:
 
     # ---------------------------------------------------------------- one trial
 
-    def _make(self, method: str, number: int, goal: Goal) -> bool:
-        """False: there is no time, or somebody asked to stop."""
-        if self._must_stop():
-            return False
+    def _begun(self, method: str, number: int, goal: Goal) -> Attempt:
         queued = self.journal.trials.get((method, number))
         values = queued.values if queued else self._values(method, number, goal)
         self.journal.write("start", method=method, trial=number, values=values)
-        return self._ended(self.journal.trials[method, number])
+        return Attempt(method, values)
 
     def _values(self, method: str, number: int, goal: Goal) -> Values:
         settings = self._grid(method)
@@ -175,73 +200,30 @@ class Search:
         if number == 0:
             return self.settings.defaults(method)
         before = [trial for trial in self.journal.of(method) if trial.number < number]
-        places = goal.places([trial.metrics for trial in before])
-        ranked = list(zip((trial.values for trial in before), places, strict=True))
-        return propose(self.settings.spaces[method], ranked, number, self.settings.seed)
+        known, others = before[: known_to(number)], before[known_to(number) :]
+        places = goal.places([trial.metrics for trial in known])
+        ranked = list(zip((trial.values for trial in known), places, strict=True))
+        pending = [trial.values for trial in others]
+        return propose(self.settings.spaces[method], ranked, number, self.settings.seed, pending=pending)
 
-    def _ended(self, trial: Trial) -> bool:
-        begun, settings = perf_counter(), self.settings
-        device = resolve_device(settings.device)
-        self.report(f"{trial.method} trial {trial.number + 1}/{self.rounds}", None)
-        progress = EpochProgress(self.report, f"{trial.method} trial {trial.number + 1}/{self.rounds}")
-        counter = _EpochCounter()
-        try:
-            outcome = run_trial(
-                settings.spec(trial.method, trial.values),
-                self.data,
-                device,
-                metric_ks(settings, self.data),
-                observers=(counter, progress),
-                stop_requested=self._must_stop,
-            )
-        except Interrupted:
-            self.journal.write("lost", method=trial.method, trial=trial.number, why=STOPPED)
+    def _end(self, turn: Turn, result: Result) -> bool:
+        """Whether the trial is over; one whose process died is made again, as long as there is hope."""
+        method, number = turn
+        if isinstance(result, Stopped):
+            self.journal.write("lost", method=method, trial=number, why=STOPPED)
             return False
-        except Exception as error:  # whatever it is, it is this setting's, and goes into the record
-            told = memory_error(error) or error
-            kind = "" if isinstance(told, CagedError) else f"{type(error).__name__}: "
-            self._fail(trial, f"{kind}{told}", counter.epochs, perf_counter() - begun)
-            return True
-        finally:
-            _free(device)
-        self.journal.write(
-            "end",
-            method=trial.method,
-            trial=trial.number,
-            status="complete",
-            metrics=outcome.metrics,
-            epochs=outcome.epochs,
-            best_epoch=outcome.best_epoch,
-            seconds=outcome.seconds,
-        )
+        if isinstance(result, Died):
+            self._deaths[turn] += 1
+            if self._deaths[turn] < MOST_DEATHS:
+                self.journal.write("lost", method=method, trial=number, why=KILLED, reason=result.reason)
+                return False
+            record = failed(f"{result.reason}, {MOST_DEATHS} times in a row")
+        else:
+            record = result.value
+        if record["status"] == "failed":
+            log.warning("trial %d of %s failed: %s", number, method, record["reason"])
+        self.journal.write("end", method=method, trial=number, **record)
         return True
-
-    def _fail(self, trial: Trial, reason: str, epochs: int, seconds: float) -> None:
-        log.warning("trial %d of %s failed: %s", trial.number, trial.method, reason)
-        result = {"status": "failed", "reason": reason, "epochs": epochs, "best_epoch": 0, "seconds": seconds}
-        self.journal.write("end", method=trial.method, trial=trial.number, **result)
 
     def _must_stop(self) -> bool:
         return self.stop_requested() or (self._deadline is not None and monotonic() >= self._deadline)
-
-
-class _EpochCounter:
-    """What a trial cost that then failed."""
-
-    epochs = 0
-
-    def epoch(self, line: object, /) -> None:
-        self.epochs += 1
-
-
-def _free(device: torch.device) -> None:
-    """Memory of the device that a trial leaves in cycles of objects, such as a recorded step."""
-    if device.type == "cuda":
-        gc.collect()
-        torch.cuda.empty_cache()
-
-
-def metric_ks(settings: Settings, data: SearchData) -> list[int]:
-    """The cut-offs at which trials are measured: that of the epoch, and those of what is wished for."""
-    keys = [settings.objective.key, *(each.key for each in settings.constraints)]
-    return sorted({data.k, *(key.k for key in map(MetricKey.parse, keys) if key.k)})

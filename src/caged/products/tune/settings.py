@@ -51,6 +51,11 @@ class Settings:
         return cls(**found)
 
     @property
+    def wished_keys(self) -> tuple[str, ...]:
+        """The metrics that decide."""
+        return tuple(dict.fromkeys([self.objective.key, *(each.key for each in self.constraints)]))
+
+    @property
     def references(self) -> tuple[str, ...]:
         """Tuned before the others, which are measured by them."""
         return tuple(dict.fromkeys(each.reference for each in self.constraints if each.reference is not None))

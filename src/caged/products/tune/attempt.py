@@ -1,0 +1,83 @@
+"""A trial as it goes into the record, whatever becomes of it. It may run in another process."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from caged.errors import CagedError, memory_error
+from caged.evaluation.metrics import MetricKey
+from caged.products.tune.settings import Settings
+from caged.products.tune.space import Values
+from caged.products.tune.trial import SearchData, run_trial
+from caged.runs.environment import resolve_device
+from caged.training import Interrupted, Observer
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What every trial of a search rests on."""
+
+    settings: Settings
+    data: SearchData
+
+    @property
+    def ks(self) -> list[int]:
+        """The cut-offs at which trials are measured: that of the epoch, and those of what is wished for."""
+        keys = map(MetricKey.parse, self.settings.wished_keys)
+        return sorted({self.data.k, *(key.k for key in keys if key.k)})
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Trains one setting of one method; the result is what the journal says about its end."""
+
+    method: str
+    values: Values
+
+    def __call__(self, given: Given, observer: Observer, stop_requested: Callable[[], bool]) -> dict[str, Any]:
+        begun, counter = perf_counter(), _EpochCounter()
+        device = resolve_device(given.settings.device)
+        try:
+            outcome = run_trial(
+                given.settings.spec(self.method, self.values),
+                given.data,
+                device,
+                given.ks,
+                observers=(counter, observer),
+                stop_requested=stop_requested,
+            )
+        except Interrupted:
+            raise
+        except Exception as error:  # whatever it is, it is this setting's, and goes into the record
+            told = memory_error(error) or error
+            kind = "" if isinstance(told, CagedError) else f"{type(error).__name__}: "
+            return failed(f"{kind}{told}", counter.epochs, perf_counter() - begun)
+        finally:
+            _free(device)
+        return {"status": "complete", **asdict(outcome)}
+
+
+def failed(reason: str, epochs: int = 0, seconds: float = 0.0) -> dict[str, Any]:
+    return {"status": "failed", "reason": reason, "epochs": epochs, "best_epoch": 0, "seconds": seconds}
+
+
+class _EpochCounter:
+    """What a trial cost that then failed."""
+
+    epochs = 0
+
+    def epoch(self, line: object, /) -> None:
+        self.epochs += 1
+
+
+def _free(device: torch.device) -> None:
+    """Memory of the device that a trial leaves in cycles of objects, such as a recorded step."""
+    if device.type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
