@@ -41,7 +41,7 @@ ORDER = {
 CORE = {"data", "graph", "models", "training", "evaluation"}
 CORE_PACKAGES = {"torch", "numpy", "scipy", "pyarrow", "safetensors"}
 # Triton comes with CUDA builds of torch, these are imported only where there is a device.
-GPU_ONLY = {"triton_edges.py": {"triton"}, "triton_products.py": {"triton"}, "triton_triples.py": {"triton"}}
+GPU_ONLY = {f"triton_{part}.py": {"triton"} for part in ("edges", "products", "softmax", "triples")}
 # With torch; lists are measured and adjusted without it.
 MODELS_ARE_RANKED = {
     "caged.evaluation.adjust.of_scores",

@@ -4,6 +4,7 @@ cpu               rows summed by `embedding_bag`, an equal share of edges per th
 cuda              the sparse and the dense form on a GPU
 triton_products   weighted sums of rows
 triton_edges      products and rows of single edges
+triton_softmax    unit rows, logits and gradients of a sampled softmax
 triton_triples    scores, losses and gradients of training triples
 
 The Triton files are imported only where there is a GPU.
