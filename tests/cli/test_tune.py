@@ -55,6 +55,27 @@ def test_a_search_without_time_says_how_to_go_on_and_can_be_finished(world: Path
     assert json.loads(again.out) == json.loads(done.out)
 
 
+def test_the_answer_again_its_tables_its_record_and_its_preset(world: Path) -> None:
+    arguments = ("--record", "results", "--test-defaults", "--json", "--out", "t")
+    first = caged("tune", "--data", "log.csv", *CLOSED, *arguments, cwd=world)
+    assert first.code == 0, first.err
+    page = (world / "t" / "tune.html").read_bytes()
+    (world / "t" / "tune.html").unlink()
+    again = caged("tune", "show", "t", "--json", "--markdown", "t.md", "--latex", "t.tex", cwd=world)
+    assert again.code == 0, again.err
+    assert json.loads(again.out) == json.loads(first.out)
+    assert (world / "t" / "tune.html").read_bytes() == page
+    assert "| ease | recall@20 |" in (world / "t.md").read_text(encoding="utf-8")
+    assert r"\toprule" in (world / "t.tex").read_text(encoding="utf-8")
+    preset = caged("tune", "preset", "results/tunes/log.json", "-o", "tuned_log.toml", cwd=world)
+    assert preset.code == 0, preset.err
+    trained = ("--preset", "tuned_log.toml", "--device", "cpu", "--threads", "1", "--out", "r", "--json", "--no-report")
+    run = caged("train", "--data", "log.csv", "--method", "ease", *trained, cwd=world)
+    assert run.code == 0, run.err
+    tested = json.loads(first.out)["methods"]["ease"]["test"][0]["metrics"]
+    assert json.loads(run.out)["metrics"]["recall@20"] == tested["recall@20"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -68,6 +89,9 @@ def test_a_search_without_time_says_how_to_go_on_and_can_be_finished(world: Path
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--space", "none.toml"), "cannot read --space"),
         (("--resume", "t", "--trials", "3"), "leave --trials out"),
         (("--resume", "t"), "holds no journal.jsonl"),
+        (("show", "t"), "holds no journal.jsonl"),
+        (("show", "t", "--latex", "none/t.tex"), "cannot write --latex"),
+        (("preset", "log.csv"), "not readable JSON"),
         (
             (
                 "--data",

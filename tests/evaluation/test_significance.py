@@ -20,6 +20,7 @@ from caged.evaluation.significance import (
     paired_intervals,
     paired_seed_test,
     paired_test,
+    seed_interval,
     welch_test,
 )
 from tests.evaluation.worlds import TOY
@@ -152,6 +153,20 @@ def test_different_numbers_of_users_are_refused():
         paired_interval(A, B[:7])
     with pytest.raises(ConfigError, match="as many on both sides; got 2 and 3"):
         paired_seed_test([0.1, 0.2], [0.1, 0.2, 0.3])
+
+
+def test_the_interval_over_seeds_is_that_of_scipy():
+    a, b = [0.11, 0.12, 0.14], [0.15, 0.19]
+    expected = stats.ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
+    assert seed_interval(a, b) == pytest.approx((expected.low, expected.high), **exact)
+
+
+def test_a_side_without_seeds_is_exact_in_the_interval_over_seeds():
+    expected = stats.ttest_1samp([0.11, 0.12, 0.14], 0.2).confidence_interval(0.95)
+    assert seed_interval([0.2], [0.11, 0.12, 0.14]) == pytest.approx((expected.low - 0.2, expected.high - 0.2), **exact)
+    assert seed_interval([0.25] * 2, [0.5] * 2) == (0.25, 0.25)
+    assert seed_interval([0.1], [0.2]) is None
+    assert seed_interval([math.nan, 0.1], [0.2, 0.3]) is None
 
 
 def test_methods_without_spread():

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import typer.main
 
 import caged.cli.demo as demo_command
+import caged.products.tune.finals as tune_finals
+import caged.products.tune.run as tune_run
 import caged.products.tune.trial as tune_trial
 from caged import progress
 from caged.cli.lazy import LazyGroup
@@ -45,8 +47,10 @@ CASES = {
     "train": Case(("train", "--data", "log.csv", "--method", "mostpop", "--out", "runs/new", *CPU), ("runs/new",)),
     "tune": Case(
         ("tune", "--data", "log.csv", "--methods", "mostpop,ease", "--trials", "3", "--out", "tunes/new", *CPU),
-        ("tunes",),
+        ("tunes/new",),
     ),
+    "tune-show": Case(("tune", "show", "tunes/kept", "--latex", "tune.tex"), ("tune.tex",)),
+    "tune-preset": Case(("tune", "preset", "records/tunes/log.json", "-o", "tuned.toml"), ("tuned.toml",)),
     "tune-space": Case(("tune", "space", "lightgcn")),
     "study-run": Case(("study", "run", "plan.toml", "--dry-run", "--device", "cpu")),
     "study-status": Case(("study", "status", "plan.toml", "--device", "cpu")),
@@ -121,6 +125,9 @@ def build_world(folder: Path) -> None:
     _run(folder, "recommend", "runs/mostpop", "--all-users", "-k", "25", "-o", "recs.csv", "--device", "cpu")
     _run(folder, "results", "pack", "results", "-o", "kept.tar.gz")
     (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+    searched = ("--methods", "ease,itemknn", "--trials", "6", "--out", "tunes/kept", "--record", "records")
+    with small_demo():
+        _run(folder, "tune", "--data", "log.csv", *searched, "--test-defaults", *CPU)
 
 
 PLAN = """
@@ -196,11 +203,14 @@ def _shifted(record: dict[str, Any], dataset: str, seed: int, shift: float) -> d
 
 @contextlib.contextmanager
 def small_demo() -> Iterator[None]:
-    """Made-up results in place of two minutes of training, trials that take no time, and a dataset that nobody has to
-    download."""
+    """Made-up results in place of two minutes of training, trials that take no time on a machine that is nobody's, and
+    a dataset that nobody has to download."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(demo_command, "run_demo", return_value=DEMO))
         stack.enter_context(mock.patch.object(tune_trial, "perf_counter", return_value=0.0))
+        stack.enter_context(mock.patch.object(tune_finals, "seconds_of", return_value=0.0))
+        machine = {"device": "cpu", "cpu": "A Processor"}
+        stack.enter_context(mock.patch.object(tune_run, "hardware", return_value=machine))
         for name in ("LIVE_AFTER", "PLAIN_AFTER"):  # on a busy machine progress would be seen, elsewhere not
             stack.enter_context(mock.patch.object(progress, name, 3600.0))
         stack.enter_context(mock.patch.dict(DATASETS, {"tiny": tiny(None)}))

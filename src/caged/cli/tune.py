@@ -14,6 +14,7 @@ from caged.cli.output import (
     INTERRUPTED,
     AsJson,
     Verbose,
+    command_line,
     print_json,
     print_sentences,
     print_source,
@@ -24,27 +25,43 @@ from caged.cli.output import (
 from caged.cli.progress import StopOnCtrlC, progress_line
 from caged.cli.resuming import check_only_resume
 from caged.errors import ConfigError
+from caged.files import check_file, write_text
 from caged.models import registered
+from caged.page.html import templates_are_there
 from caged.products.tune import (
     Answer,
     Constraint,
     NothingChosen,
     Objective,
     answer_json,
+    answer_latex,
+    answer_markdown,
     answer_sentences,
     answer_tables,
     declared_space,
     make_settings,
+    preset_of_record,
+    read_record,
     resume_tune,
     seconds_in,
     space_json,
     space_toml,
     start_tune,
+    told_tune,
+    write_page,
+    write_record,
 )
-from caged.training import Interrupted
 
 # What may be said together with --resume: how long and how to report, not what to search.
-WITH_RESUME = ("resume_", "budget", "finish", "workers", "as_json", "verbose")
+WITH_RESUME = (
+    *("resume_", "budget", "finish", "workers", "test_defaults"),
+    *("record", "variant", "as_json", "verbose"),
+)
+
+Record = Annotated[
+    Path | None, typer.Option(help="Also write the record of the search below this folder, as tunes/DATASET.json.")
+]
+Variant = Annotated[str | None, typer.Option(help="Name of the record beside the dataset, e.g. niche.")]
 
 app = group(invoke_without_command=True)
 
@@ -79,12 +96,15 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search and of its trainings.")] = 1,
     seeds: Annotated[int, typer.Option(help="Trainings of each chosen setting, from --seed on, each tested.")] = 3,
-    budget: Annotated[
-        str | None, typer.Option(help="Stop searching after this time, e.g. 9m; --resume goes on.")
-    ] = None,
+    budget: Annotated[str | None, typer.Option(help="Stop after this time, e.g. 9m; --resume goes on.")] = None,
     finish: Annotated[
         bool, typer.Option("--finish", help="Choose and test at the end of the budget, though trials are left.")
     ] = False,
+    test_defaults: Annotated[
+        bool, typer.Option("--test-defaults", help="Train and test the defaults too, with the same seeds.")
+    ] = False,
+    record: Record = None,
+    variant: Variant = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     workers: Annotated[int, typer.Option(help="Trainings side by side, each in a process of its own.")] = 1,
     threads: Annotated[
@@ -93,9 +113,7 @@ def tune(
     out: Annotated[Path | None, typer.Option(help="New folder of the search.")] = None,
     resume_: Annotated[
         Path | None,
-        typer.Option(
-            "--resume", help="Go on with the search in this folder; takes only --budget, --finish and --workers."
-        ),
+        typer.Option("--resume", help="Go on with the search in this folder; what it searches is fixed."),
     ] = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -123,7 +141,14 @@ def tune(
             if resume_ is not None:
                 check_only_resume(ctx, WITH_RESUME, what="search")
                 answer = resume_tune(
-                    resume_, budget=seconds, finish=finish, workers=workers, report=line, stop_requested=stop
+                    resume_,
+                    budget=seconds,
+                    finish=finish,
+                    workers=workers,
+                    test_defaults=test_defaults,
+                    command=command_line(),
+                    report=line,
+                    stop_requested=stop,
                 )
             else:
                 if data is None or methods is None or out is None:
@@ -144,12 +169,17 @@ def tune(
                     threads=threads,
                 )
                 answer = start_tune(
-                    settings, out, budget=seconds, finish=finish, workers=workers, report=line, stop_requested=stop
+                    settings,
+                    out,
+                    budget=seconds,
+                    finish=finish,
+                    workers=workers,
+                    test_defaults=test_defaults,
+                    command=command_line(),
+                    report=line,
+                    stop_requested=stop,
                 )
             stopped = stop()
-    except Interrupted:
-        say(f"stopped; {_go_on(folder)}")
-        sys.exit(INTERRUPTED)
     except NothingChosen:
         if finish:
             raise
@@ -157,10 +187,12 @@ def tune(
         if as_json:
             print_json({"folder": folder, "complete": False, "tested": False, "winner": None})
         sys.exit(INTERRUPTED if stop() else 0)
-    _report(answer, as_json=as_json)
+    _report(answer, as_json=as_json, record=record, variant=variant)
     if not answer.tested:
         say(f"stopped before the end: nothing is tested yet; {_go_on(answer.folder)}")
         say("to test what is chosen so far instead, and search no more, add --finish")
+    elif answer.tests.left:
+        say(f"stopped before all tests were made; {_go_on(answer.folder)}")
     if stopped:
         sys.exit(INTERRUPTED)
 
@@ -179,18 +211,84 @@ def _objective(maximise: str | None, minimise: str | None) -> Objective | None:
     return None if maximise is None else Objective.parse(maximise)
 
 
-def _report(answer: Answer, *, as_json: bool) -> None:
+def _report(answer: Answer, *, as_json: bool, record: Path | None, variant: str | None) -> None:
     if answer.choice.dropped:
         say(f"{answer.choice.dropped} trials are left out: not every method has made as many")
     if as_json:
         print_json(answer_json(answer))
-        return
-    print_sentences(answer_sentences(answer))
-    for table in answer_tables(answer):
-        print_table(table.headers, table.rows, title=table.title)
-    if answer.winner is not None:
-        print_text(f"\nTrain the chosen model with:\n  {answer.command(answer.winner)}")
-    say(f"search folder: {answer.folder}")
+    else:
+        print_sentences(answer_sentences(answer))
+        for table in answer_tables(answer):
+            print_table(table.headers, table.rows, title=table.title, keys=table.keys, spare=table.spare)
+        if answer.winner is not None:
+            print_text(f"\nTrain the chosen model with:\n  {answer.command(answer.winner)}")
+        say(f"search folder: {answer.folder}")
+    if record is not None:
+        say(f"record: {write_record(answer, record, variant)}")
+    if templates_are_there():
+        say(f"page: {write_page(answer, _shown_again(answer))}")
+    else:
+        say("note: no page, because jinja2 is not installed; pip install 'caged-rec[report]'")
+
+
+def _shown_again(answer: Answer) -> str:
+    return shlex.join(["caged", "tune", "show", str(answer.folder)])
+
+
+@app.command()
+def show(
+    folder: Annotated[Path, typer.Argument(help="Folder that caged tune --out wrote.")],
+    markdown: Annotated[Path | None, typer.Option(help="Also write the tables as Markdown.")] = None,
+    latex: Annotated[Path | None, typer.Option(help="Also write the tables as LaTeX (booktabs).")] = None,
+    record: Record = None,
+    variant: Variant = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Print the answer of a search again and rewrite its page, from its journal, without training.
+
+    Examples:
+
+      caged tune show tunes/first --latex table.tex
+
+      caged tune show tunes/first --record results
+    """
+    files = {"--markdown": markdown, "--latex": latex}
+    for option, path in files.items():
+        if path is not None:
+            check_file(option, path)
+    answer = told_tune(folder)
+    _report(answer, as_json=as_json, record=record, variant=variant)
+    command = command_line()
+    if markdown is not None:
+        write_text(markdown, answer_markdown(answer, command))
+    if latex is not None:
+        write_text(latex, answer_latex(answer, command))
+    for option, path in files.items():
+        if path is not None:
+            say(f"{option[2:]}: {path}")
+
+
+@app.command("preset")
+def preset_command(
+    record: Annotated[Path, typer.Argument(help="Record that --record wrote, e.g. results/tunes/epinions.json.")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write to this file instead.")] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Print what a recorded search chose, for every method, as a file that --preset takes.
+
+    Examples:
+
+      caged tune preset results/tunes/epinions.json -o tuned_epinions.toml
+    """
+    if out is not None:
+        check_file("--out", out)
+    text = preset_of_record(read_record(record), str(record))
+    if out is None:
+        print_source(text)
+    else:
+        write_text(out, text)
+        say(f"preset: {out}")
 
 
 @app.command("space")

@@ -150,6 +150,33 @@ def welch_test(a: Sequence[float], b: Sequence[float]) -> SeedTest:
     return SeedTest(difference, t, degrees, _t_p(t, difference, degrees), hedges_g(a, b))
 
 
+def seed_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
+    """95% interval of mean(b) - mean(a) over training runs, by Welch's t; None where neither side has two runs.
+
+    A side with one value counts as exact: that of a method which draws nothing.
+
+    >>> low, high = seed_interval([0.110, 0.112, 0.109, 0.111, 0.113], [0.114, 0.113, 0.116, 0.115, 0.112])
+    >>> round(low, 6), round(high, 6)
+    (0.000694, 0.005306)
+    >>> seed_interval([0.1], [0.2]) is None
+    True
+    """
+    sides = [_as_floats(values) for values in (a, b)]
+    parts = [(_variance(values) / len(values), len(values) - 1) for values in sides if len(values) > 1]
+    if not parts:
+        return None
+    difference, variance = _mean(sides[1]) - _mean(sides[0]), sum(part for part, _ in parts)
+    if math.isnan(difference + variance):
+        return None
+    if variance == 0:
+        return difference, difference
+    from scipy.special import stdtrit
+
+    degrees = variance**2 / sum(part**2 / freedom for part, freedom in parts)
+    reach = float(stdtrit(degrees, 0.975)) * math.sqrt(variance)
+    return difference - reach, difference + reach
+
+
 def paired_seed_test(a: Sequence[float], b: Sequence[float]) -> SeedTest:
     """Paired t over runs, the i-th of either side on the same split; for experiments in which each seed has its own.
 

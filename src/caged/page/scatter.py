@@ -16,7 +16,7 @@ _LINE = 16.0  # height of a name
 
 
 @dataclass(frozen=True)
-class _Box:
+class Box:
     """The place of a name on the drawing."""
 
     left: float
@@ -24,7 +24,7 @@ class _Box:
     right: float
     bottom: float
 
-    def touches(self, other: _Box) -> bool:
+    def touches(self, other: Box) -> bool:
         return (
             self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
         )
@@ -57,22 +57,14 @@ def scatter(
     height: int = 400,
 ) -> str:
     """Points with their names beside them; a stepped line joins the front. Both axes show where the points are."""
-    x_levels = zoomed_ticks(_reached(points, "x"), 3 if width < 500 else 5)
-    y_levels = zoomed_ticks(_reached(points, "y"), 5)
-    left, right = max(map(text_width, svg.tick_texts(y_levels, written))) + 14, width - 16
-    top, bottom = 30.0, height - 48.0
-    across = Scale(x_levels[0], x_levels[-1], left + 4, right - 4)
-    upward = Scale(y_levels[0], y_levels[-1], bottom - 4, top + 4)
+    plot = framed(
+        _reached(points, "x"), _reached(points, "y"), x_label, y_label, written=written, width=width, height=height
+    )
+    across, upward = plot.across, plot.upward
     places = {name: (across(point.x), upward(point.y)) for name, point in points.items()}
     looks = looks or {name: index for index, name in enumerate(points)}
-    drawn = [label(y_label, 0, 14, faint=True), label(x_label, right, height - 8, anchor="end", faint=True)]
-    for level, text in zip(y_levels, svg.tick_texts(y_levels, written), strict=True):
-        drawn += [svg.rule(left, upward(level), right, upward(level))]
-        drawn += [label(text, left - 8, upward(level) + 4.5, anchor="end", faint=True)]
-    for level, text in zip(x_levels, svg.tick_texts(x_levels, written), strict=True):
-        drawn += [svg.rule(across(level), top, across(level), bottom)]
-        drawn += [label(text, across(level), bottom + 19, anchor="middle", faint=True)]
-    drawn.append(_front([places[name] for name in front], left, bottom))
+    drawn = list(plot.drawn)
+    drawn.append(front_line([places[name] for name in front], plot))
     for name, (x, y) in places.items():
         point = points[name]
         said = [f"{x_label} {_said(point.x, point.x_interval, written)}"]
@@ -80,8 +72,45 @@ def scatter(
         reach = _reach(point, x, y, across, upward, colour(looks[name]))
         mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), *reach, svg.marker(looks[name], x, y))
         drawn.append(tag("g", svg.hover(f"{name}: {', '.join(said)}"), mark, class_="mark"))
-    drawn += _names(places, front, _Box(left, top, right, bottom))
+    drawn += names_beside(places, front, plot.box)
     return svg.drawing(drawn, title, description, width, height)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Axes with their numbers, and the scales between them."""
+
+    box: Box
+    across: Scale
+    upward: Scale
+    drawn: Sequence[str]
+
+
+def framed(
+    xs: Sequence[float],
+    ys: Sequence[float],
+    x_label: str,
+    y_label: str,
+    *,
+    written: Format,
+    width: int,
+    height: int,
+    top: float = 30.0,
+) -> Plot:
+    """Both axes show where the values are; above `top` there is the name of the vertical one, and room."""
+    x_levels, y_levels = zoomed_ticks(xs, 3 if width < 500 else 5), zoomed_ticks(ys, 5)
+    left, right = max(map(text_width, svg.tick_texts(y_levels, written))) + 14, width - 16
+    bottom = height - 48.0
+    across = Scale(x_levels[0], x_levels[-1], left + 4, right - 4)
+    upward = Scale(y_levels[0], y_levels[-1], bottom - 4, top + 4)
+    drawn = [label(y_label, 0, top - 16, faint=True), label(x_label, right, height - 8, anchor="end", faint=True)]
+    for level, text in zip(y_levels, svg.tick_texts(y_levels, written), strict=True):
+        drawn += [svg.rule(left, upward(level), right, upward(level))]
+        drawn += [label(text, left - 8, upward(level) + 4.5, anchor="end", faint=True)]
+    for level, text in zip(x_levels, svg.tick_texts(x_levels, written), strict=True):
+        drawn += [svg.rule(across(level), top, across(level), bottom)]
+        drawn += [label(text, across(level), bottom + 19, anchor="middle", faint=True)]
+    return Plot(Box(left, top, right, bottom), across, upward, drawn)
 
 
 def zoomed_ticks(values: Sequence[float], count: int = 5) -> list[float]:
@@ -124,20 +153,20 @@ def _reach(point: Point, x: float, y: float, across: Scale, upward: Scale, strok
     return [tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style) for x1, y1, x2, y2 in ends]
 
 
-def _front(places: Sequence[tuple[float, float]], left: float, bottom: float) -> str:
+def front_line(places: Sequence[tuple[float, float]], plot: Plot) -> str:
     """The edge of what is reached: whatever lies below or left of it is beaten by somebody."""
     if not places:
         return ""
-    path = [f"M{left:.1f},{places[0][1]:.1f}", f"H{places[0][0]:.1f}"]
+    path = [f"M{plot.box.left:.1f},{places[0][1]:.1f}", f"H{places[0][0]:.1f}"]
     path += [f"V{y:.1f} H{x:.1f}" for _, (x, y) in pairwise(places)]
-    path.append(f"V{bottom:.1f}")
+    path.append(f"V{plot.box.bottom:.1f}")
     style = f"fill:none;stroke:{colour(svg.REFERENCE)};stroke-width:1.5;stroke-dasharray:{svg.dash(svg.REFERENCE)}"
     return tag("path", d=" ".join(path), style=style)
 
 
-def _names(places: Mapping[str, tuple[float, float]], front: Sequence[str], plot: _Box) -> Iterator[str]:
+def names_beside(places: Mapping[str, tuple[float, float]], front: Sequence[str], plot: Box) -> Iterator[str]:
     """Each name beside its point, on the first side where it touches no point and no other name."""
-    taken = [_Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
+    taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
     for index, (name, (x, y)) in enumerate(places.items()):
         size = text_width(name)
         others = [*taken[:index], *taken[index + 1 :]]
@@ -151,7 +180,7 @@ def _names(places: Mapping[str, tuple[float, float]], front: Sequence[str], plot
         yield tag("text", svg.words(name), x=box.left, y=box.bottom - 4, style=style)
 
 
-def _sides(x: float, y: float, size: float) -> Iterator[_Box]:
+def _sides(x: float, y: float, size: float) -> Iterator[Box]:
     """Right, left, above, below, then further away."""
     for away in (0.0, _LINE, 2 * _LINE):
         for left, top in (
@@ -162,10 +191,10 @@ def _sides(x: float, y: float, size: float) -> Iterator[_Box]:
             (x + _MARK, y - _LINE / 2 + away),
             (x - _MARK - size, y - _LINE / 2 + away),
         ):
-            yield _Box(left, top, left + size, top + _LINE)
+            yield Box(left, top, left + size, top + _LINE)
 
 
-def _inside(box: _Box, plot: _Box) -> bool:
+def _inside(box: Box, plot: Box) -> bool:
     """Within the axes, or nearly: the numbers of the axes begin a little further out."""
     across = plot.left <= box.left and box.right <= plot.right + 12
     return across and plot.top <= box.top and box.bottom <= plot.bottom + 6

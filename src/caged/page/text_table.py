@@ -103,8 +103,11 @@ def markdown(text: str) -> str:
     return text.replace("\\", "\\\\").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;")
 
 
-def latex_table(caption: str, headers: Row, rows: Sequence[Row], *, label: str) -> str:
-    """For the package booktabs; the first column is text, the others are numbers."""
+def latex_table(
+    caption: str, headers: Row, rows: Sequence[Row], *, label: str, right: Sequence[bool] | None = None
+) -> str:
+    """For the package booktabs; `right` are the columns of numbers: by default all but the first."""
+    columns = "".join("r" if side else "l" for side in right or [False, *(True for _ in headers[1:])])
     lines = [" & ".join(map(latex_cell, row)) + r" \\" for row in (headers, *rows)]
     return "\n".join(
         [
@@ -112,7 +115,7 @@ def latex_table(caption: str, headers: Row, rows: Sequence[Row], *, label: str) 
             r"\centering",
             rf"\caption{{{latex(caption)}}}",
             rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(headers) - 1)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
             lines[0],
             r"\midrule",

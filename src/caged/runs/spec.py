@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 SECTIONS = ("data", "method", "train", "eval")
 PRESET_SECTIONS = ("train", "backbone", "methods")
+OWN_TRAINING = "train"  # in a preset, the part of [methods.<method>] that is about training
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,8 @@ def deviations(spec: ExperimentSpec) -> list[str]:
 
 
 def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
-    """What a preset sets for `method`: `[train]`, `[backbone]` where the method has such keys, `[methods.<method>]`.
+    """What a preset sets for `method`: `[train]`, `[backbone]` where the method has such keys, `[methods.<method>]`,
+    and `[methods.<method>.train]` for training with this method alone.
 
     `name` is one of the built-in presets or a path to a TOML file of the same form.
     """
@@ -221,7 +223,11 @@ def read_preset(name: str, method: str) -> dict[str, dict[str, Any]]:
     known = _keys_of(method)
     backbone = {key: value for key, value in values.get("backbone", {}).items() if key in known}
     own = values.get("methods", {}).get(method, {})
-    return {"train": values.get("train", {}), "method": {**backbone, **own}}
+    options = {key: value for key, value in own.items() if key != OWN_TRAINING}
+    return {
+        "train": {**values.get("train", {}), **own.get(OWN_TRAINING, {})},
+        "method": {**backbone, **options},
+    }
 
 
 def _check_preset(name: str, values: Mapping[str, Any]) -> None:
@@ -231,14 +237,22 @@ def _check_preset(name: str, values: Mapping[str, Any]) -> None:
             raise ConfigError(unknown(f"section in preset '{name}'", section, PRESET_SECTIONS))
         if not isinstance(content, dict):
             raise ConfigError(f"'{section}' in preset '{name}' is {content!r}; it must be a table, write [{section}]")
-    _check_keys("train", values.get("train", {}), {field.name for field in fields(_train_config())})
+    of_training = {field.name for field in fields(_train_config())}
+    _check_keys("train", values.get("train", {}), of_training)
     _check_keys("backbone", values.get("backbone", {}), {key for known in METHODS for key in _keys_of(known)})
     for method, own in values.get("methods", {}).items():
         if method not in METHODS:
             raise ConfigError(unknown(f"method in preset '{name}'", method, METHODS))
         if not isinstance(own, dict):
             raise ConfigError(f"'{method}' in preset '{name}' is {own!r}; write it as a table [methods.{method}]")
-        _check_keys(f"methods.{method}", own, _keys_of(method))
+        training = own.get(OWN_TRAINING, {})
+        if not isinstance(training, dict):
+            raise ConfigError(
+                f"'{OWN_TRAINING}' of {method} in preset '{name}' is {training!r}; write it as a table "
+                f"[methods.{method}.{OWN_TRAINING}]"
+            )
+        _check_keys(f"methods.{method}.{OWN_TRAINING}", training, of_training)
+        _check_keys(f"methods.{method}", own, {*_keys_of(method), OWN_TRAINING})
 
 
 def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> None:

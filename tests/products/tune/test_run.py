@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -19,7 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from caged.data import Interactions
-from caged.products.tune import answer_json, resume_tune, start_tune
+from caged.products.tune import NothingChosen, answer_json, resume_tune, start_tune, told_tune
+from caged.products.tune import run as running
 from caged.products.tune.journal import Journal
 from caged.products.tune.objective import Constraint, Objective
 from caged.products.tune.trial import load_search_data
@@ -112,6 +114,68 @@ def test_the_preset_and_the_command_give_the_chosen_model_again(split: Path, tmp
     outcome = caged(*words[1:], "--no-report", "--json", cwd=tmp_path)
     assert outcome.code == 0, outcome.err
     assert json.loads(outcome.out)["metrics"]["recall@20"] == found["test"][0]["metrics"]["recall@20"]
+
+
+def test_a_search_goes_on_elsewhere_with_its_journal_and_users(split: Path, tmp_path: Path) -> None:
+    """Three machines, of which only these small files come along."""
+    asked = settings(split, "lightgcn", "ease", trials=3, seeds=2)
+    whole = start_tune(asked, tmp_path / "whole")
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    with pytest.raises(NothingChosen):
+        start_tune(asked, first, stop_requested=lambda: journal_has(first, b'"end"', 1))
+    carry(first, second)
+    part = resume_tune(second, stop_requested=lambda: journal_has(second, b'"tested"', 2))
+    assert (part.complete, len(part.tested), part.tests.left) == (True, 2, 1)
+    carry(second, third)
+    answer = resume_tune(third)
+    assert outcomes(Journal.read(third)) == outcomes(Journal.read(tmp_path / "whole"))
+    assert [path.name for path in (third / "runs").iterdir()] == ["lightgcn-seed2"]  # the others were tested
+    for method in ("lightgcn", "ease"):
+        values = [[run.metrics for run in found.tested[method]] for found in (whole, answer)]
+        assert values[0] == values[1]
+    assert answer.leads == whole.leads
+    assert all(lead.users is not None for lead in answer.leads)
+    assert len(answer.calls) == 3
+    assert told_tune(third).leads == whole.leads
+
+
+def carry(here: Path, there: Path) -> None:
+    there.mkdir()
+    shutil.copy(here / "journal.jsonl", there)
+    if (here / "users").exists():
+        shutil.copytree(here / "users", there / "users")
+
+
+def journal_has(folder: Path, event: bytes, count: int) -> bool:
+    return (folder / "journal.jsonl").read_bytes().count(event) >= count
+
+
+def test_a_budget_also_ends_the_tests_and_finish_does_not(split: Path, tmp_path: Path) -> None:
+    asked = settings(split, "mostpop", "ease", trials=2)
+    clock = iter([0.0, *[10.0] * 1000])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(running, "monotonic", lambda: next(clock))
+        part = start_tune(asked, tmp_path / "t", budget=5.0)  # the trials need no time, the tests have none left
+    assert (part.complete, part.tests.left) == (True, 2)
+    done = resume_tune(tmp_path / "t", finish=True)
+    assert done.tests.left == 0
+
+
+def test_defaults_are_tested_where_they_are_asked_for_and_differ(split: Path, tmp_path: Path) -> None:
+    space = tmp_path / "space.toml"
+    space.write_text("[ease]\nmethod.ridge = [5.0]\n")
+    asked = settings(split, "mostpop", "ease", trials=2, space_file=space, objective=Objective("recall@5"))
+    before = start_tune(asked, tmp_path / "t")
+    assert before.tests.default == {}
+    answer = resume_tune(tmp_path / "t", test_defaults=True)
+    assert answer.choice.methods[1].trial is not None
+    chosen = answer.choice.methods[1].trial.number
+    tested = sorted(path.name for path in (tmp_path / "t" / "runs").iterdir())
+    assert ("ease-default-seed1" in tested) == (chosen == 1)
+    assert answer.tests.default["mostpop"] == answer.tests.tuned["mostpop"]
+    (run,) = answer.tests.default["ease"]
+    assert {"recall@5", "recall@20"} <= (run.metrics or {}).keys()  # the objective is tested, too
+    assert len(resume_tune(tmp_path / "t").calls) == 2  # a call that finds nothing to do leaves no trace
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from caged.evaluation.metrics import MetricKey, list_ks
 from caged.products.tune.journal import Trial
 from caged.products.tune.objective import Goal, front
 from caged.products.tune.search import Search
@@ -40,6 +41,20 @@ class Choice:
     dropped: int  # trials of a round that not every method finished
     methods: tuple[Chosen, ...]
     front: tuple[Trial, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """What is told of every setting: the objective, what it is held to, accuracy and niche recall."""
+        wished = [self.goal.objective.key, *(limit.key for limit in self.goal.limits)]
+        return list(dict.fromkeys([*wished, *(self.trade_off or ())]))
+
+    @property
+    def trade_off(self) -> tuple[str, str] | None:
+        """Accuracy and niche recall, at the k of the objective where it has one; None where they were not measured."""
+        known = next((trial.metrics for one in self.methods for trial in one.counted if trial.metrics), {})
+        ks = [MetricKey.parse(self.goal.objective.key).k, *list_ks(MetricKey.parse(key) for key in known)]
+        pairs = [(f"recall@{k}", f"recall@{k}/niche") for k in ks]
+        return next((pair for pair in pairs if all(key in known for key in pair)), None)
 
     @property
     def ranked(self) -> list[Chosen]:

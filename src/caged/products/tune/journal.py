@@ -4,7 +4,8 @@ A line is a JSON object with its checksum. A process that is killed while it wri
 which the next one cuts off; any other line that does not have its checksum is an error.
 
 Events: `begin` (the settings), `start` and `end` of a trial, `lost` (a trial whose process died or was stopped; it is
-queued again with the same values), `frozen` (a reference is tuned), `closed` (no more trials: the test part is read).
+queued again with the same values), `frozen` (a reference is tuned), `closed` (no more trials: the test part is read),
+`tested` (a final training), `test_defaults` (the defaults are to be tested, too), `call` (a command on a machine).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from caged.products.tune.space import Values
 FILE = "journal.jsonl"
 KILLED, STOPPED = "killed", "stopped"
 Status = Literal["queued", "running", "complete", "failed"]
+Setting = Literal["tuned", "default"]
+Final = tuple[str, Setting, int]  # method, which of its settings, seed
 
 
 @dataclass
@@ -57,6 +60,9 @@ class Journal:
     trials: dict[tuple[str, int], Trial] = field(default_factory=dict)
     frozen: dict[str, int] = field(default_factory=dict)  # method -> its number of trials
     closed: bool = False
+    test_defaults: bool = False
+    tested: dict[Final, dict[str, Any]] = field(default_factory=dict)
+    calls: list[dict[str, Any]] = field(default_factory=list)  # which commands on which machines did all this
 
     @classmethod
     def read(cls, folder: Path) -> Journal:
@@ -121,6 +127,12 @@ class Journal:
             self.frozen[entry["method"]] = entry["trials"]
         elif event == "closed":
             self.closed = True
+        elif event == "tested":
+            self.tested[entry["method"], entry["setting"], entry["seed"]] = entry
+        elif event == "test_defaults":
+            self.test_defaults = True
+        elif event == "call":
+            self.calls.append({key: value for key, value in entry.items() if key != "event"})
 
     def of(self, method: str) -> list[Trial]:
         """The trials of a method by number."""

@@ -1,9 +1,10 @@
-"""A chosen setting as a preset file, and the command that trains it."""
+"""Chosen settings as preset files, and the commands that train them."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from typing import Any
 from caged.config import parse_override
 from caged.files import write_text
 from caged.models import registered
-from caged.products.tune.settings import Settings
-from caged.runs.spec import ExperimentSpec
+from caged.products.tune.settings import Settings, applies
+from caged.runs.spec import EvalConfig, ExperimentSpec
 from caged.training import TrainConfig
 
 FOLDER = "presets"
@@ -26,32 +27,59 @@ def write_preset(folder: Path, settings: Settings, spec: ExperimentSpec) -> Path
     """Everything that differs from the defaults of training and of the method: `--preset` needs no other beside it."""
     path = preset_path(folder, spec.method)
     path.parent.mkdir(exist_ok=True)
-    sections = {"train": _changed(spec.train, TrainConfig()), f"methods.{spec.method}": _own(spec)}
-    blocks = [
-        "\n".join([f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())])
-        for name, values in sections.items()
-        if values
-    ]
-    head = f"# {train_command(folder, settings, spec)}\n# Chosen on the validation part of {settings.source}."
-    write_text(path, "\n\n".join([head, *blocks]) + "\n")
+    chosen = chosen_options(spec)
+    head = [train_command(folder, settings, spec), f"Chosen on the validation part of {settings.source}."]
+    write_text(path, toml_text(head, {"train": chosen["train"], f"methods.{spec.method}": chosen["method"]}))
     return path
+
+
+def chosen_options(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
+    """What differs from the defaults; a closed form has no training."""
+    known = registered(spec.method)
+    trained = bool(known.method(spec.config).stages())
+    return {
+        "method": _changed(spec.config, known.config()),
+        "train": _changed(spec.train, TrainConfig()) if trained else {},
+    }
+
+
+def toml_text(comments: Sequence[str], tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Tables without values are left out."""
+    blocks = ["\n".join(f"# {comment}" for comment in comments)]
+    for name, values in tables.items():
+        if values:
+            blocks.append("\n".join([f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in values.items())]))
+    return "\n\n".join(blocks) + "\n"
 
 
 def train_command(folder: Path, settings: Settings, spec: ExperimentSpec) -> str:
     """What to type to have the chosen model again; data and evaluation are no part of a preset."""
+    own = [text for text in settings.fixed if parse_override(text)[0] in ("data", "eval")]
+    return _command(settings, spec, [str(preset_path(folder, spec.method))], own, "tuned")
+
+
+def default_command(settings: Settings, spec: ExperimentSpec) -> str:
+    """The same for the defaults, within the cap on epochs."""
+    own = [text for text in settings.fixed if applies(text, spec.method)]
+    capped = [f"train.epochs={spec.train.epochs}"] if chosen_options(spec)["train"] else []
+    return _command(settings, spec, settings.presets, [*own, *capped], "default")
+
+
+def _command(
+    settings: Settings, spec: ExperimentSpec, presets: Sequence[str], overrides: Sequence[str], name: str
+) -> str:
     words = ["caged", "train", "--data", settings.source, "--method", spec.method]
-    words += ["--preset", str(preset_path(folder, spec.method))]
-    for text in settings.fixed:
-        if parse_override(text)[0] in ("data", "eval"):
-            words += ["--set", text]
+    words += [word for preset in presets for word in ("--preset", preset)]
+    words += [word for text in overrides if _name(text) != "eval.k" for word in ("--set", text)]
+    words += [] if spec.eval.k == EvalConfig().k else ["--set", f"eval.k={','.join(map(str, spec.eval.k))}"]
     words += ["--seed", str(spec.seed)]
     words += [] if settings.device == "auto" else ["--device", settings.device]
     words += [] if settings.threads is None else ["--threads", str(settings.threads)]
-    return shlex.join([*words, "--out", f"runs/{spec.method}-tuned"])
+    return shlex.join([*words, "--out", f"runs/{spec.method}-{name}"])
 
 
-def _own(spec: ExperimentSpec) -> dict[str, Any]:
-    return _changed(spec.config, registered(spec.method).config())
+def _name(text: str) -> str:
+    return ".".join(parse_override(text)[:2])
 
 
 def _changed(config: Any, default: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Search:
     folder: Path
     settings: Settings
     journal: Journal
-    data: SearchData
+    data: SearchData | None  # None: it is only told about
     report: ProgressReport = unreported
     stop_requested: Callable[[], bool] = lambda: False
     crew: Crew = field(init=False)  # who trains; this process, if nobody says otherwise
@@ -55,10 +55,12 @@ class Search:
     _deaths: Counter[Turn] = field(default_factory=Counter, init=False)
 
     def __post_init__(self) -> None:
-        self.crew = Alone(self.given)
+        if self.data is not None:
+            self.crew = Alone(self.given)
 
     @property
     def given(self) -> Given:
+        assert self.data is not None
         return Given(self.settings, self.data)
 
     @staticmethod
@@ -92,6 +94,12 @@ class Search:
             )
         journal.go_on()
         return cls(folder, settings, journal, data)
+
+    @classmethod
+    def told(cls, folder: Path) -> Search:
+        """What one did so far, read from its journal alone: nothing can be trained with it."""
+        journal = Journal.read(folder)
+        return cls(folder, Settings.from_json(journal.settings), journal, None)
 
     def run(self, limits: Limits) -> bool:
         """Search; whether every trial was made that there is to make."""

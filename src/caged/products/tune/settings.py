@@ -66,7 +66,7 @@ class Settings:
 
     def spec(self, method: str, values: Values | None = None, *, seed: int | None = None) -> ExperimentSpec:
         """The experiment of a setting, its epochs within the cap."""
-        own = [text for text in self.fixed if _applies(text, method)]
+        own = [text for text in self.fixed if applies(text, method)]
         tried = [f"{name}={_written(value)}" for name, value in (values or {}).items()]
         spec = resolve(
             self.source,
@@ -154,7 +154,7 @@ def _check_fixed(settings: Settings) -> None:
         name = _fixed_name(text)
         if name in OWNED:
             raise ConfigError(f"--set {text} cannot be set in a search; leave it out (--epochs caps the epochs)")
-        if name.startswith("method.") and not any(_applies(text, method) for method in settings.methods):
+        if name.startswith("method.") and not any(applies(text, method) for method in settings.methods):
             raise ConfigError(f"--set {text} fits none of {', '.join(settings.methods)}; see caged methods show NAME")
 
 
@@ -163,7 +163,7 @@ def _fixed_name(text: str) -> str:
     return f"{section}.{key}"
 
 
-def _applies(text: str, method: str) -> bool:
+def applies(text: str, method: str) -> bool:
     """An option of methods is set where a method has it; the others are the same for all."""
     section, key, _ = parse_override(text)
     return section != "method" or key in {field.name for field in fields(registered(method).config)}

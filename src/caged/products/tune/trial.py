@@ -28,6 +28,7 @@ class SearchData:
     train: Interactions
     valid: Interactions
     k: int  # at which recall decides the epoch
+    name: str  # of the dataset
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -40,7 +41,7 @@ def load_search_data(spec: ExperimentSpec) -> SearchData:
     parts: Development = loaded.split.development()
     if parts.valid is None or len(parts.valid) == 0:
         raise DataError(f"'{spec.source}' has no validation part, and a search decides on it; add one, or give a log")
-    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0])
+    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0], loaded.facts["name"])
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,9 @@ def preset_values(name: str) -> dict[str, Any]:
 
 
 def own_options(name: str, method: str) -> dict[str, Any]:
-    """What a built-in preset sets for this method alone."""
-    return dict(preset_values(name).get("methods", {}).get(method, {}))
+    """What a built-in preset sets for this method alone, beside its training."""
+    own = preset_values(name).get("methods", {}).get(method, {})
+    return {key: value for key, value in own.items() if not isinstance(value, dict)}
 
 
 def _text(name: str) -> str:
