@@ -19,7 +19,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
 from benchmarks.made_up_artefact import write_made_up
 
@@ -40,9 +41,16 @@ end
 """
 
 
+class Serving(NamedTuple):
+    """A server that runs."""
+
+    address: str
+    ready_s: float  # from the start
+    process: int
+
+
 @contextmanager
-def serving(artefact: Path) -> Iterator[tuple[str, float]]:
-    """The address, and the seconds until it was ready."""
+def serving(artefact: Path) -> Iterator[Serving]:
     command = [sys.executable, "-m", "caged", "serve", str(artefact), "--port", "0", "--no-access-log"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
@@ -51,7 +59,8 @@ def serving(artefact: Path) -> Iterator[tuple[str, float]]:
         for line in iter(process.stderr.readline, ""):
             said += line
             if found := re.search(r"ready after ([0-9.]+) s: (http://\S+)", line):
-                yield found[2], float(found[1])
+                Thread(target=process.stderr.read, daemon=True).start()  # so that it can go on writing
+                yield Serving(found[2], float(found[1]), process.pid)
                 return
         raise SystemExit(f"the server did not start: {said}")
     finally:
@@ -76,14 +85,14 @@ def measure(items: int, users: int, width: int, seconds: int) -> dict[str, Any]:
         ask = ASK.replace("USERS", str(users))
         (place / "one.lua").write_text(ask + ONE)
         (place / "many.lua").write_text(ask + MANY.replace("BATCH", str(BATCH)))
-        with serving(place / "artefact") as (address, ready_s):
-            one = wrk(address, place / "one.lua", 16, seconds)
-            many = wrk(address, place / "many.lua", 4, seconds)
+        with serving(place / "artefact") as server:
+            one = wrk(server.address, place / "one.lua", 16, seconds)
+            many = wrk(server.address, place / "many.lua", 4, seconds)
     return {
         "items": items,
         "width": width,
         "load_before": load,
-        "ready_s": ready_s,
+        "ready_s": server.ready_s,
         "one_by_one": one,
         "batches": {**many, "users_per_s": BATCH * many["requests_per_s"]},
     }

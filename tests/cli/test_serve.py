@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 import signal
+import socket
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 from tests.cli.invoke import caged, refused, spawn
 from tests.products.serve.exported import exported
+from tests.products.serve.test_served import put
 
 KEY = "a-key-that-nobody-guesses"
 
@@ -81,3 +84,64 @@ def test_it_answers_until_it_is_told_to_stop(artefact: Path, tmp_path: Path) -> 
     assert process.returncode in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
     assert [json.loads(line)["status"] for line in out.splitlines()] == [200, 200, 401]
     assert err == ""
+
+
+def test_what_has_begun_is_answered_before_it_stops(artefact: Path, tmp_path: Path) -> None:
+    shutil.copytree(artefact, tmp_path / "served")
+    process = spawn("serve", tmp_path / "served", "--port", "0", "--no-access-log", cwd=tmp_path)
+    try:
+        assert process.stderr is not None
+        process.stderr.readline()
+        found = re.search(r"http://127.0.0.1:([0-9]+)", process.stderr.readline())
+        assert found is not None
+        address = ("127.0.0.1", int(found[1]))
+        with socket.create_connection(address, timeout=20) as begun:
+            head = (
+                b"POST /recommend HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 25\r\n\r\n"
+            )
+            begun.sendall(head + b'{"user_id": ')
+            assert asked(found[0], "/healthz") == {"status": "ok"}  # so the server has read what was sent before
+            process.send_signal(signal.SIGTERM)
+            until_closed(address)
+            assert process.poll() is None
+            begun.sendall(b'"u05", "k":2}')
+            assert begun.recv(15) == b"HTTP/1.1 200 OK"
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert err == ""
+
+
+def until_closed(address: tuple[str, int]) -> None:
+    for _ in range(1000):
+        try:
+            socket.create_connection(address, timeout=20).close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the server still accepts connections")
+
+
+@pytest.mark.slow
+def test_a_new_model_takes_over_while_it_runs(artefact: Path, finished_run: Path, tmp_path: Path) -> None:
+    shutil.copytree(artefact, tmp_path / "served")
+    exported(finished_run, tmp_path / "half", dtype="bfloat16", with_price=False)
+    process = spawn("serve", tmp_path / "served", "--port", "0", "--no-access-log", cwd=tmp_path)
+    try:
+        assert process.stderr is not None
+        process.stderr.readline()
+        found = re.search(r"http://127.0.0.1:[0-9]+", process.stderr.readline())
+        assert found is not None
+        before = asked(found[0], "/recommend", {"user_id": "u05"})["version"]
+        put(tmp_path / "half", tmp_path / "served")
+        told = process.stderr.readline()  # by whoever watches the folder
+        after = asked(found[0], "/recommend", {"user_id": "u05"})["version"]
+        assert after != before
+        assert f"served: now answers with version {after}" in told
+        (tmp_path / "served" / "items.arrow").unlink()
+        with pytest.raises(urllib.error.HTTPError, match="409"):
+            asked(found[0], "/admin/swap", {})
+        assert asked(found[0], "/recommend", {"user_id": "u05"})["version"] == after
+    finally:
+        process.kill()
+        process.communicate()
