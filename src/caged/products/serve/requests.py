@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from caged.arguments import described, whole_number
 from caged.errors import ConfigError
@@ -28,16 +29,18 @@ class Limits:
                 raise ConfigError(f"the limit on {name} is {value}; it must be 1 or more")
 
 
-@dataclass(frozen=True)
-class Ask:
-    """Who asks, and for what. Exactly one of `user_id` and `history` says who."""
+class Ask(NamedTuple):
+    """Who asks, and for what. Exactly one of `user_id` and `history` says who.
+
+    A tuple, since a batch makes hundreds of them which a frozen dataclass would slow down.
+    """
 
     user_id: str | int | None = None
     history: Sequence[str | int] | None = None
     k: int = 20
     exclude: Sequence[str | int] = ()
     candidates: Sequence[str | int] | None = None
-    filters: Mapping[str, Scalar | Sequence[Scalar]] = field(default_factory=dict)
+    filters: Mapping[str, Scalar | Sequence[Scalar]] = MappingProxyType({})
     less_popular: float | None = None  # None: as the artefact stands
     exclude_seen: bool = True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ class Answers:
         as_trained = Ask(body.get("user_id"), body.get("history"), k=min(LENGTH, engine.limits.k), less_popular=0.0)
         try:
             before = engine.recommend(as_trained)
-            after = engine.recommend(replace(as_trained, less_popular=knob))
+            after = engine.recommend(as_trained._replace(less_popular=knob))
         except CagedError as error:
             return {"error": str(error)}
         return _compared(shelf, before, after)
