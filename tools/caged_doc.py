@@ -17,11 +17,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from scipy.stats import t as student
-
+from caged.evaluation.significance import student_half
 from caged.files import read_json
 from caged.page.text_table import markdown_table
 from tools.marked import filled, rewrite, short
@@ -149,7 +148,7 @@ def _interval(differences: Sequence[float]) -> str:
     count = len(differences)
     if count < SEEDS_FOR_INTERVAL:
         return ""
-    half = float(student.ppf(0.975, count - 1)) * stdev(differences) / count**0.5
+    half = student_half(differences)
     middle = mean(differences)
     return f" [{_signed(middle - half)}, {_signed(middle + half)}]"
 

@@ -96,6 +96,8 @@ CASES = {
     "methods-list": Case(("methods", "list")),
     "methods-show": Case(("methods", "show", "caged")),
     "plot-iip": Case(("plot", "iip", "runs/caged", "-o", "iip.svg"), ("iip.svg",)),
+    "study-tables": Case(("study", "tables", "study.toml")),
+    "study-figures": Case(("study", "figures", "study.toml", "-o", "figures"), ("figures",)),
     "results-pack": Case(("results", "pack", "results", "-o", "packed.tar.gz"), ("packed.tar.gz",)),
     "results-unpack": Case(("results", "unpack", "kept.tar.gz", "--into", "unpacked"), ("unpacked",)),
     "results-table": Case(("results", "table", "results")),
@@ -125,6 +127,7 @@ def build_world(folder: Path) -> None:
     _run(folder, "recommend", "runs/mostpop", "--all-users", "-k", "25", "-o", "recs.csv", "--device", "cpu")
     _run(folder, "results", "pack", "results", "-o", "kept.tar.gz")
     (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+    (folder / "study.toml").write_text(STUDY, encoding="utf-8")
     searched = ("--methods", "ease,itemknn", "--trials", "6", "--out", "tunes/kept", "--record", "records")
     with small_demo():
         _run(folder, "tune", "--data", "log.csv", *searched, "--test-defaults", *CPU)
@@ -151,6 +154,33 @@ about = "Neighbours, a linear model and bestsellers."
 datasets = ["split"]
 protocols = ["honest"]
 rows = ["bestsellers", "neighbours", "linear"]
+"""
+STUDY = """
+title = "Small study"
+results = "results"
+
+[datasets.shop]
+data = "split"
+device = "cpu"
+
+[rows.lightgcn]
+method = "lightgcn"
+set = ["train.epochs=2", "train.batch_size=128", "method.embedding_size=4"]
+
+[rows.itemknn]
+method = "itemknn"
+
+[rows.ips]
+method = "ips"
+
+[sections.main]
+about = "What there is, and a gap."
+
+[[sections.main.grids]]
+datasets = ["shop"]
+protocols = ["honest"]
+rows = ["lightgcn", "itemknn", "ips"]
+seeds = [1, 2, 3, 4, 5]
 """
 _TINY = ("--set", "train.epochs=2", "--set", "train.batch_size=128", "--set", "method.embedding_size=4")
 _METHODS = {
@@ -191,11 +221,12 @@ def _add_seeds(results: Path) -> None:
 
 
 def _shifted(record: dict[str, Any], dataset: str, seed: int, shift: float) -> dict[str, Any]:
+    kept = {key: value for key, value in record.items() if key != "per_user"}  # nobody made up the file beside it
     made_up = {"mostpop": 0.1, "itemknn": 0.2, "lightgcn": 0.3}[record["spec"]["method"]]
     metrics = dict.fromkeys(record["metrics"], made_up + shift + seed / 1000)
     fingerprints = {part: f"{dataset}-{part}" for part in ("train", "valid", "test")}
     about = {**record["dataset"], "name": dataset, "fingerprints": fingerprints}
-    return {**record, "spec": {**record["spec"], "seed": seed}, "dataset": about, "metrics": metrics}
+    return {**kept, "spec": {**record["spec"], "seed": seed}, "dataset": about, "metrics": metrics}
 
 
 # ---------------------------------------------------------------- what is kept

@@ -24,7 +24,10 @@ ABOUT = "Train and measure recommenders that are not captured by popularity."
 COMMANDS = {
     "train": Command("caged.cli.train:train", "Train a method on a log and evaluate it."),
     "tune": Command("caged.cli.tune:app", "Tune methods with equal budgets, and choose one."),
-    "study": Command("caged.cli.study:app", "Run a plan of many runs within a budget, and see how far it is."),
+    "study": Command(
+        "caged.cli.study:app",
+        "Run a plan of many runs within a budget, see how far it is, and show its tables and figures.",
+    ),
     "evaluate": Command(
         "caged.cli.evaluate:evaluate",
         "Evaluate a finished run again, at other list lengths or on another part.",

@@ -14,6 +14,7 @@ from caged.arguments import at_least_one
 from caged.cli.help import group
 from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, print_sentences, print_table, say
 from caged.cli.progress import StopOnCtrlC, progress_line
+from caged.cli.study_shown import figures, tables
 from caged.page.text_table import TextTable
 from caged.products.study import (
     Study,
@@ -30,7 +31,9 @@ from caged.products.study import (
 )
 from caged.products.tune import seconds_in
 
-app = group("Run a plan of many runs within a budget, and see how far it is.", no_args_is_help=True)
+app = group(
+    "Run a plan of many runs within a budget, see how far it is, and show its tables and figures.", no_args_is_help=True
+)
 
 PlanFile = Annotated[Path, typer.Argument(help="Plan (TOML), such as studies/paper.toml.")]
 Only = Annotated[
@@ -142,6 +145,10 @@ def status(
         return
     _show([*status_tables(study), *(schedule_tables(study.schedule) if only or verbose else [])])
     print_sentences(schedule_sentences(study))
+
+
+app.command("tables")(tables)
+app.command("figures")(figures)
 
 
 def _study(

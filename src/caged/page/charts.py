@@ -85,19 +85,21 @@ def line_chart(
     x_ticks: Sequence[float] | None = None,
     x_format: Format = decimal,
     y_format: Format = decimal,
+    y_levels: Sequence[float] | None = None,
     width: int = 720,
     height: int = 320,
     markers: bool = True,
     legend: bool = True,
 ) -> str:
     """Lines over a shared numeric axis; `x_names` are the words for each place on hover, `x_ticks` the places that
-    are written below the axis (by default all), which it reaches.
+    are written below the axis (by default all), which it reaches. `y_levels` are those of the vertical axis, which by
+    default begins at zero.
 
     Without `markers` the points are seen only under the pointer: for smooth curves of many points. Without `legend`
     no line is named: for one that the title of the chart names.
     """
     series = _with_looks(series)
-    levels = svg.ticks([value for one in series for value in one.extremes])
+    levels = list(y_levels or svg.ticks([value for one in series for value in one.extremes]))
     named_at_ends = legend and width >= _ROOMY and _ends_apart(series, Scale(levels[0], levels[-1], 0, height - 100))
     key = _line_key if markers else _bare_line_key
     heading, top = _heading(y_label, series if legend and not named_at_ends else (), width, key)

@@ -39,6 +39,12 @@ class Term(str):
         return term
 
 
+class Strong(str):
+    """Text in bold, such as the best value of a column."""
+
+    strong: ClassVar[bool] = True
+
+
 @dataclass(frozen=True)
 class ColumnHead:
     """The head of a column; `meaning` appears on hover."""
@@ -159,6 +165,7 @@ class Section:
     bullets: Sequence[str] = ()
     commands: Sequence[tuple[str, str]] = ()  # what one does, what to type
     folded: str = ""  # the table unfolds under these words
+    tables: Sequence[Table] = ()  # further ones, below each other
     number: int = 0  # tells sections apart whose titles are somebody else's words
 
     @property

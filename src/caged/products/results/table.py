@@ -17,7 +17,7 @@ from typing import Any, Literal
 from caged.data.known import DATASETS
 from caged.errors import ConfigError, unknown
 from caged.evaluation.metrics import MetricKey
-from caged.evaluation.significance import LEAST_RUNS, LEVEL, holm, welch_test
+from caged.evaluation.significance import LEAST_RUNS, LEVEL, holm, student_half, welch_test
 from caged.models import display_name
 from caged.products.compare import Entry, Group, same_split
 from caged.products.results.reading import Found
@@ -166,13 +166,9 @@ def _cell(group: Group | None, key: MetricKey) -> Cell | None:
     """None where a method has no result on a dataset, or one without this metric."""
     if group is None or not all(key in entry.metrics for entry in group.entries):
         return None
-    count, spread = len(group.entries), group.spread(key)
-    half = None
-    if count >= LEAST_FOR_INTERVAL and math.isfinite(spread):
-        from scipy.stats import t as student
-
-        half = float(student.ppf(0.975, count - 1)) * spread / math.sqrt(count)
-    return Cell(statistics.fmean(group.values(key)), count, half)
+    values = group.values(key)
+    half = student_half(values) if len(values) >= LEAST_FOR_INTERVAL and all(map(math.isfinite, values)) else None
+    return Cell(statistics.fmean(values), len(values), half)
 
 
 def _column(dataset: str, key: MetricKey, cells: Sequence[Cell | None]) -> Column:

@@ -1,0 +1,151 @@
+"""What stands in a cell: the mean over the seeds of a row, and how it compares with the row below which all stand.
+
+Intervals are over seeds, from three on: Student's of a mean, Welch's of a difference. A test is over seeds (Welch's t)
+where both rows have five, and else over users (paired t on the means over the seeds that both have), where the records
+hold values per user. What was not run is a gap, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from caged.data.ids import Array
+from caged.errors import RunError
+from caged.evaluation.significance import LEAST_RUNS, paired_test, seed_interval, student_half, welch_test
+from caged.products.results import LEAST_FOR_INTERVAL
+from caged.products.study import Recorded
+from caged.runs.recorded_users import read_recorded_users
+
+Sign = Literal["better", "worse"]
+Over = Literal["users", "seeds"]
+
+
+class Outcome(NamedTuple):
+    """Of a test against the row that others are compared with."""
+
+    over: Over
+    p: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row in one metric under one protocol."""
+
+    mean: float
+    seeds: int
+    half: float | None = None  # half of Student's 95% interval over seeds
+    change: float | None = None  # percent of the mean of the row that it is compared with
+    interval: tuple[float, float] | None = None  # Welch's 95% interval of the change, in percent
+    over: Over | None = None  # what it was tested over
+    p: float | None = None  # after Holm's correction
+    sign: Sign | None = None  # where p is below the level
+    best: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Why there is no value."""
+
+    reason: Literal["not planned", "not run", "failed", "not measured"]
+
+    def to_json(self) -> dict[str, str]:
+        return {"gap": self.reason}
+
+
+@dataclass(frozen=True, eq=False)
+class Seeds:
+    """The runs of one row under one protocol on one dataset."""
+
+    planned: tuple[Recorded, ...]
+
+    @property
+    def finished(self) -> list[Recorded]:
+        return [one for one in self.planned if one.finished]
+
+    def values(self, key: str) -> list[float]:
+        """Of the finished ones; empty unless each of them has the metric."""
+        found = [_metrics(one).get(key) for one in self.finished]
+        return [float(value) for value in found if value is not None] if None not in found else []
+
+    def gap(self) -> Gap:
+        if not self.planned:
+            return Gap("not planned")
+        if self.finished:
+            return Gap("not measured")
+        return Gap("failed" if any(one.state == "failed" for one in self.planned) else "not run")
+
+
+def cell_of(seeds: Seeds, base: Seeds | None, key: str) -> Cell | Gap:
+    """`base` is None for the row that the others are compared with."""
+    values = seeds.values(key)
+    if not values:
+        return seeds.gap()
+    half = student_half(values) if len(values) >= LEAST_FOR_INTERVAL else None
+    below = base.values(key) if base is not None else []
+    if not below or fmean(below) == 0:
+        return Cell(fmean(values), len(values), half)
+    unit = 100 / fmean(below)
+    ends = seed_interval(below, values) if min(len(values), len(below)) >= LEAST_FOR_INTERVAL else None
+    interval = None if ends is None else (unit * ends[0], unit * ends[1])
+    return Cell(fmean(values), len(values), half, unit * (fmean(values) - fmean(below)), interval)
+
+
+def outcome_of(seeds: Seeds, base: Seeds, key: str) -> Outcome | None:
+    """Over seeds where there are enough, else over users where they are recorded."""
+    a, b = base.values(key), seeds.values(key)
+    if min(len(a), len(b)) >= LEAST_RUNS:
+        found = welch_test(a, b)
+        return Outcome("seeds", found.p, found.mean_difference)
+    pairs = _pairs(base, seeds)
+    one, other = (_mean_per_user([pair[side] for pair in pairs], key) for side in (0, 1))
+    if one is None or other is None:
+        return None
+    over_users = paired_test(one, other)
+    return Outcome("users", over_users.p_t, over_users.mean_difference)
+
+
+def _pairs(base: Seeds, seeds: Seeds) -> list[tuple[Recorded, Recorded]]:
+    """Runs with the same seed whose values per user are recorded, all of the same users."""
+    known = {one.run.seed: one for one in base.finished if "per_user" in _content(one)}
+    others = [one for one in seeds.finished if "per_user" in _content(one) and one.run.seed in known]
+    pairs = [(known[one.run.seed], one) for one in others]
+    runs = [one for pair in pairs for one in pair]
+    odd = next((one for one in runs if _users_of(one) != _users_of(runs[0])), None)
+    if odd is not None:
+        raise RunError(f"{runs[0].path} and {odd.path} are about different users; record both on one split")
+    return pairs
+
+
+def _users_of(one: Recorded) -> str:
+    return str(_content(one)["per_user"]["ids"])
+
+
+def _mean_per_user(runs: Sequence[Recorded], key: str) -> Array | None:
+    """Over the runs; None where one of them has not recorded the metric, or there is none."""
+    tables = [read_recorded_users(one.path, _content(one)["per_user"]) for one in runs]
+    if not tables or not all(key in table for table in tables):
+        return None
+    return np.asarray(np.mean([table[key] for table in tables], axis=0))
+
+
+def _content(one: Recorded) -> Mapping[str, Any]:
+    return one.content or {}
+
+
+def _metrics(one: Recorded) -> Mapping[str, float | None]:
+    metrics: Mapping[str, float | None] = _content(one).get("metrics") or {}
+    return metrics
+
+
+def gpu_minutes(records: Sequence[Recorded]) -> float:
+    """That the recorded runs spent on a GPU, those included that failed."""
+    return sum(one.seconds for one in records if _content(one).get("hardware", {}).get("gpu")) / 60

@@ -1,0 +1,276 @@
+"""The figures of a study, from records: curves over a setting, trade-off, learning curves, densities.
+
+Each is SVG of its own. What was not run is left out of a drawing; a figure of which nothing is recorded is not drawn,
+and its name comes back with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from caged.evaluation.metrics import MetricKey
+from caged.models import display_name
+from caged.page import svg
+from caged.page.charts import Series, line_chart
+from caged.page.figure_file import standalone
+from caged.page.looks import looks_of
+from caged.page.scatter import Point, scatter, zoomed_ticks
+from caged.products.reproduction.cells import Cell, Seeds, cell_of
+from caged.products.reproduction.tables import (
+    MAIN,
+    K,
+    dataset_title,
+    further_seeds,
+    row_title,
+    value_of,
+    varied_setting,
+)
+from caged.products.study import Plan, PlannedRun, Recorded
+
+CHARTED = ("recall", "ndcg")
+_METRIC_NAMES = {"recall": "Recall@20", "ndcg": "NDCG@20"}
+_SYMBOLS = {"method.lam": "lambda", "method.beta": "beta", "method.estimator_layers": "hidden layers of the estimator"}
+
+
+class Drawn(NamedTuple):
+    name: str  # of its file, less the ending
+    svg: str | None  # None where there is nothing to draw
+    reason: str = ""  # and why
+
+
+def study_figures(
+    plan: Plan, records: Mapping[PlannedRun, Recorded], runs: Sequence[PlannedRun] | None = None
+) -> list[Drawn]:
+    """Of these runs, by default of all of the plan."""
+    wanted = [records[run] for run in (plan.runs if runs is None else runs)]
+    return [*_curves(plan, wanted), *_trade_offs(wanted), *_learning(wanted), *_densities(wanted)]
+
+
+def _by_place(records: Sequence[Recorded]) -> Iterator[tuple[str, str, list[Recorded]]]:
+    """Dataset, protocol and their runs."""
+    for data, protocol in dict.fromkeys((one.run.data, one.run.protocol) for one in records):
+        yield data, protocol, [one for one in records if (one.run.data, one.run.protocol) == (data, protocol)]
+
+
+def _of_main(records: Sequence[Recorded]) -> list[Recorded]:
+    """What the main table shows."""
+    main = [one for one in records if MAIN in one.run.sections]
+    return [*main, *further_seeds(MAIN, main, records)]
+
+
+def _rows(records: Sequence[Recorded]) -> dict[str, Seeds]:
+    return {
+        name: Seeds(tuple(one for one in records if one.run.row == name))
+        for name in dict.fromkeys(one.run.row for one in records)
+    }
+
+
+# ---------------------------------------------------------------- curves over a setting
+
+
+def _curves(plan: Plan, records: Sequence[Recorded]) -> Iterator[Drawn]:
+    """One per section that varies a number, and metric."""
+    for section in plan.sections:
+        members = [one for one in records if section in one.run.sections]
+        setting = varied_setting(members) if members else None
+        if setting is None:
+            continue
+        for data, protocol, part in _by_place(members):
+            further = further_seeds(section, part, records)
+            for metric in CHARTED:
+                yield _curve(f"{section}-{data}-{protocol}-{metric}", setting, metric, _rows([*part, *further]))
+
+
+def _curve(name: str, setting: str, metric: str, rows: Mapping[str, Seeds]) -> Drawn:
+    """The mean per value; behind it, where the seeds of the preset's value lie."""
+    key = MetricKey(metric, K)
+    cells = {row: cell_of(seeds, None, key) for row, seeds in rows.items()}
+    values = {row: value_of(setting, seeds.planned) for row, seeds in rows.items()}
+    points = {
+        value: cell for row, cell in cells.items() if isinstance(cell, Cell) and (value := values[row]) is not None
+    }
+    if len(points) < 2:
+        return Drawn(name, None, f"{len(points)} of {len(rows)} values recorded")
+    places = sorted(points)
+    line = _with_intervals(_METRIC_NAMES[metric], [points[place] for place in places])
+    run, words = next(iter(rows.values())).planned[0].run, _SYMBOLS.get(setting, setting)
+    title = f"{_METRIC_NAMES[metric]} of {_base_title(rows)} over {words}: {dataset_title(run.data)}, {run.protocol}"
+    spread = _spread(rows, key, len(places))
+    series = [line] if spread is None else [line, spread]
+    drawing = line_chart(
+        places,
+        series,
+        title=title,
+        description="Mean per value; bands are Student's 95% intervals over seeds, from three seeds on.",
+        x_label=f"{words}; {_seeds_said(list(points.values()))}",
+        y_label=f"{_METRIC_NAMES[metric]}; the axis does not begin at zero",
+        x_format=lambda value: f"{value:g}",
+        y_levels=zoomed_ticks([value for one in series for value in one.extremes if math.isfinite(value)]),
+        legend=spread is not None,
+    )
+    return Drawn(name, standalone(drawing, title))
+
+
+def _with_intervals(name: str, cells: Sequence[Cell]) -> Series:
+    halves = [math.nan if cell.half is None else cell.half for cell in cells]
+    means = [cell.mean for cell in cells]
+    lower = [mean - half for mean, half in zip(means, halves, strict=True)]
+    return Series(name, means, lower, [mean + half for mean, half in zip(means, halves, strict=True)])
+
+
+def _base_title(rows: Mapping[str, Seeds]) -> str:
+    """Of the row with the value of the preset; a varied row says which value it has."""
+    runs = [seeds.planned[0].run for seeds in rows.values()]
+    return next((row_title(run) for run in runs if run.group is None), display_name(runs[0].method))
+
+
+def _spread(rows: Mapping[str, Seeds], key: str, count: int) -> Series | None:
+    """The range over the seeds of the preset's value, all along the axis: smaller differences are noise."""
+    for seeds in rows.values():
+        found = seeds.values(key)
+        if seeds.planned[0].run.group is None and len(found) > 1:
+            name = f"range of {len(found)} seeds at the preset's value"
+            middle = (min(found) + max(found)) / 2
+            return Series(name, [middle] * count, [min(found)] * count, [max(found)] * count, look=svg.REFERENCE)
+    return None
+
+
+def _seeds_said(cells: Sequence[Cell]) -> str:
+    counts = sorted({cell.seeds for cell in cells})
+    if len(counts) > 1:
+        return f"{counts[0]} to {counts[-1]} seeds per value"
+    return f"{counts[0]} seed{'s' * (counts[0] > 1)} per value"
+
+
+# ---------------------------------------------------------------- trade-off
+
+
+def _trade_offs(records: Sequence[Recorded]) -> Iterator[Drawn]:
+    """Recall against niche recall of the rows of the main table."""
+    for data, protocol, part in _by_place(_of_main(records)):
+        yield _trade_off(f"trade-off-{data}-{protocol}", data, protocol, _rows(part))
+
+
+def _trade_off(name: str, data: str, protocol: str, rows: Mapping[str, Seeds]) -> Drawn:
+    points, methods = {}, {}
+    for seeds in rows.values():
+        cells = [cell_of(seeds, None, MetricKey("recall", K, group)) for group in (None, "niche")]
+        if all(isinstance(cell, Cell) for cell in cells):
+            recall, niche = (cell for cell in cells if isinstance(cell, Cell))
+            run = seeds.planned[0].run
+            title = row_title(run)
+            points[title] = Point(recall.mean, niche.mean, _bounds(recall), _bounds(niche))
+            methods[title] = run.row
+    if len(points) < 2:
+        return Drawn(name, None, f"{len(points)} of {len(rows)} rows recorded")
+    title = f"Recall@20 against niche Recall@20: {dataset_title(data)}, {protocol}"
+    drawing = scatter(
+        points,
+        _front(points),
+        title=title,
+        description="One point per row of the main table; lines are Student's 95% intervals over seeds.",
+        x_label="Recall@20",
+        y_label="Recall@20 of niche items",
+        looks=dict(zip(points, looks_of(list(methods.values())), strict=True)),
+        height=440,
+    )
+    return Drawn(name, standalone(drawing, title))
+
+
+def _bounds(cell: Cell) -> tuple[float, float] | None:
+    return None if cell.half is None else (cell.mean - cell.half, cell.mean + cell.half)
+
+
+def _front(points: Mapping[str, Point]) -> list[str]:
+    """Whom nobody beats in both, by recall."""
+    ranked = sorted(points, key=lambda name: (points[name].x, points[name].y), reverse=True)
+    found, highest = [], -math.inf
+    for name in ranked:
+        if points[name].y > highest:
+            found.append(name)
+            highest = points[name].y
+    return found[::-1]
+
+
+# ---------------------------------------------------------------- learning curves
+
+
+def _learning(records: Sequence[Recorded]) -> Iterator[Drawn]:
+    for data, protocol, part in _by_place(_of_main(records)):
+        yield _learning_curves(f"learning-{data}-{protocol}", data, protocol, _rows(part))
+
+
+def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, Seeds]) -> Drawn:
+    """The last stage of the first seed that has a curve, for each row."""
+    found: dict[str, tuple[str, dict[int, float]]] = {}
+    for row, seeds in rows.items():
+        curve = next((curve for one in seeds.finished if (curve := _curve_of(one))), None)
+        if curve:
+            found[row_title(seeds.planned[0].run)] = (row, curve)
+    if not found:
+        return Drawn(name, None, "no record holds a learning curve")
+    epochs = sorted({epoch for _, curve in found.values() for epoch in curve})
+    part = "the test part" if protocol == "paper" else "the validation part"
+    title = f"Recall@20 on {part} by epoch: {dataset_title(data)}, {protocol}"
+    values = [[curve.get(epoch, math.nan) for epoch in epochs] for _, curve in found.values()]
+    looks = looks_of([row for row, _ in found.values()])
+    drawing = line_chart(
+        epochs,
+        [Series(name, line, look=look) for name, line, look in zip(found, values, looks, strict=True)],
+        title=title,
+        description=f"What decided the epoch: Recall@20 on {part} after each validated epoch, first recorded seed.",
+        x_label="epoch",
+        y_label=f"Recall@20 on {part}",
+        x_ticks=svg.round_steps(0, epochs[-1], 6),
+        markers=False,
+    )
+    return Drawn(name, standalone(drawing, title))
+
+
+def _curve_of(one: Recorded) -> dict[int, float]:
+    stages: list[dict[str, Any]] = (one.content or {}).get("history") or []
+    return dict(zip(stages[-1]["epochs"], stages[-1]["values"], strict=True)) if stages else {}
+
+
+# ---------------------------------------------------------------- densities
+
+
+def _densities(records: Sequence[Recorded]) -> Iterator[Drawn]:
+    """Of CAGED on each dataset, as the paper draws them; the first record that holds them."""
+    learned = [one for one in records if one.run.method == "caged"]
+    for data, protocol, part in _by_place(learned):
+        name = f"densities-{data}-{protocol}"
+        shown = next((one for one in part if one.finished and (one.content or {}).get("densities")), None)
+        if shown is None:
+            yield Drawn(name, None, "no record holds densities; train with --save-weights")
+        else:
+            yield _density(name, shown)
+
+
+def _density(name: str, one: Recorded) -> Drawn:
+    curves = (one.content or {})["densities"]
+    bins = len(curves[0]["values"])
+    title = f"Inverse item popularity: {row_title(one.run)} on {dataset_title(one.run.data)}, {one.run.protocol}"
+    looks = [svg.REFERENCE, *range(len(curves) - 1)]
+    drawing = line_chart(
+        [(place + 0.5) / bins for place in range(bins)],
+        [Series(_moment(curve), curve["values"], look=look) for curve, look in zip(curves, looks, strict=True)],
+        title=title,
+        description="Density of inverse item popularity over the training interactions, on the axis of the paper.",
+        x_label="inverse item popularity: near 0 popular items, near 1 niche items",
+        y_label="density of training interactions",
+        x_ticks=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
+        markers=False,
+    )
+    return Drawn(name, standalone(drawing, title))
+
+
+def _moment(curve: Mapping[str, Any]) -> str:
+    said = [f"mean {curve['mean']:.3f}"]
+    if curve["updates"]:
+        said.insert(0, f"{curve['updates']} update{'s' * (curve['updates'] > 1)}")
+    if curve["above"]:
+        said.append(f"{100 * curve['above']:.1f}% above 1")
+    return f"{curve['name']} ({', '.join(said)})"

@@ -1,0 +1,298 @@
+"""The tables of a study: a row per method, printed value and protocols side by side, a block per group of items.
+
+A table is one section of a plan on one dataset. Its rows are compared with LightGCN, or with the first row of a section
+that has none. Every test of a table is in one family of Holm's correction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from caged.data.known import DATASETS
+from caged.evaluation.metrics import MetricKey
+from caged.evaluation.significance import LEVEL, holm
+from caged.models import display_name
+from caged.products.reproduction.cells import Cell, Gap, Outcome, Seeds, cell_of, gpu_minutes, outcome_of
+from caged.products.reproduction.printed import Printed, printed_value
+from caged.products.study import Plan, PlannedRun, Recorded
+from caged.runs.presets import preset_names
+
+K = 20  # of the paper
+DIGITS = 4
+BACKBONE = "lightgcn"
+MAIN = "main"  # the section that the paper's main table is
+GROUPS = ("all", "niche", "popular")
+METRICS = ("recall", "ndcg")
+PRINTED = "printed"
+Content = Cell | Gap | Printed
+
+
+@dataclass(frozen=True)
+class Column:
+    metric: str  # recall | ndcg
+    source: str  # printed, or a protocol
+
+    def key(self, group: str) -> str:
+        """Of the metric in records. The printed NDCG is that of the released code, which `paper` reports."""
+        name = "ndcg_hits100" if self.metric == "ndcg" and self.source == "paper" else self.metric
+        return MetricKey(name, K, None if group == "all" else group)
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str  # in the plan
+    title: str
+    seeds: Mapping[str, int]  # finished ones, by protocol
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    section: str
+    about: str
+    data: str  # the name of the dataset
+    protocols: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    base: str  # the title of the row that the others are compared with
+    blocks: Mapping[str, tuple[tuple[Content, ...], ...]]  # by group of items: cells of each row
+    tests: Mapping[str, int]  # how many were over users, and over seeds
+    gpu_minutes: float
+    runs: tuple[int, int]  # finished and planned
+    tuning: str  # whether values are defaults or were tuned
+    settings: Mapping[str, tuple[str, ...]]  # of rows, beyond what all rows of the table have
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}-{self.data}"
+
+    @property
+    def dataset(self) -> str:
+        return dataset_title(self.data)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "section": self.section,
+            "dataset": self.data,
+            "rows": [vars(row) for row in self.rows],
+            "base": self.base,
+            "columns": [vars(column) for column in self.columns],
+            "blocks": {
+                group: [[_as_json(cell) for cell in cells] for cells in block] for group, block in self.blocks.items()
+            },
+            "tests": dict(self.tests),
+            "gpu_minutes": self.gpu_minutes,
+            "runs": {"finished": self.runs[0], "planned": self.runs[1]},
+            "tuning": self.tuning,
+            "settings": dict(self.settings),
+        }
+
+
+def _as_json(cell: Content) -> dict[str, Any]:
+    return cell._asdict() if isinstance(cell, Printed) else cell.to_json()
+
+
+def dataset_title(data: str) -> str:
+    """As papers call it; a part of a dataset says how much of it there is.
+
+    >>> dataset_title("epinions-caged"), dataset_title("pinterest-caged"), dataset_title("ours")
+    ('Epinions', 'Pinterest (37,501 of 55,186 users)', 'ours')
+    """
+    known = DATASETS.get(data)
+    if known is None:
+        return data
+    part = f" ({known.partial.partition(' and ')[0]})" if known.partial else ""
+    return (known.display or data) + part
+
+
+def study_tables(
+    plan: Plan,
+    records: Mapping[PlannedRun, Recorded],
+    runs: Sequence[PlannedRun] | None = None,
+    *,
+    only: Sequence[str] = (),
+) -> list[StudyTable]:
+    """One per section and dataset of these runs (by default all), in the order of the plan; `only` names sections,
+    because a run may be in several."""
+    wanted = plan.runs if runs is None else runs
+    found = []
+    for section, about in plan.sections.items():
+        if only and section not in only:
+            continue
+        members = [records[run] for run in wanted if section in run.sections]
+        for data in dict.fromkeys(one.run.data for one in members):
+            own = [one for one in members if one.run.data == data]
+            found.append(_table(section, about, data, own, further_seeds(section, own, records.values())))
+    return found
+
+
+def further_seeds(section: str, own: Sequence[Recorded], records: Iterable[Recorded]) -> list[Recorded]:
+    """Finished runs of other sections that are more seeds of these rows, in the main table also under the other
+    protocol: what is recorded is shown."""
+    places = {_place(one, section) for one in own}
+    return [one for one in records if one.finished and one not in own and _place(one, section) in places]
+
+
+def _place(one: Recorded, section: str) -> tuple[str, ...]:
+    return (one.run.data, one.run.row, *(() if section == MAIN else (one.run.protocol,)))
+
+
+def _table(section: str, about: str, data: str, own: Sequence[Recorded], further: Sequence[Recorded]) -> StudyTable:
+    records = [*own, *further]
+    names = _row_names(records)
+    protocols = tuple(sorted({one.run.protocol for one in records}, reverse=True))  # paper, then honest
+    seeds = {
+        (name, protocol): Seeds(tuple(one for one in records if (one.run.row, one.run.protocol) == (name, protocol)))
+        for name in names
+        for protocol in protocols
+    }
+    first = {name: next(one.run for one in records if one.run.row == name) for name in names}
+    base = _base(names, records)
+    groups = [group for group in GROUPS if group != "popular" or section == MAIN]
+    with_printed = any(printed_value(section, run, "all", "recall@20") for run in first.values())
+    sources = ((PRINTED,) if with_printed else ()) + protocols
+    columns = tuple(Column(metric, source) for metric in METRICS for source in sources)
+    blocks = {
+        group: [[_content(section, first[name], seeds, base, column, group) for column in columns] for name in names]
+        for group in groups
+    }
+    tests = _with_tests(blocks, names, columns, seeds, base)
+    rows = tuple(
+        Row(name, row_title(first[name]), {one: len(seeds[name, one].finished) for one in protocols}) for name in names
+    )
+    return StudyTable(
+        section=section,
+        about=about,
+        data=data,
+        protocols=protocols,
+        columns=columns,
+        rows=rows,
+        base=row_title(first[base]),
+        blocks={group: tuple(map(tuple, _with_best(block))) for group, block in blocks.items()},
+        tests=tests,
+        gpu_minutes=gpu_minutes(records),
+        runs=(sum(one.finished for one in own), len(own)),
+        tuning=tuning_of([one.run for one in records]),
+        settings=_own_settings([one.run for one in records], base),
+    )
+
+
+def _row_names(records: Sequence[Recorded]) -> list[str]:
+    """In the order of the plan; of a curve, by its values."""
+    names = list(dict.fromkeys(one.run.row for one in records))
+    setting = varied_setting(records)
+    if setting is None:
+        return names
+    values = {name: value_of(setting, [one for one in records if one.run.row == name]) for name in names}
+    return sorted(names, key=lambda name: (values[name] is None, values[name] or 0.0))
+
+
+def _base(names: Sequence[str], records: Sequence[Recorded]) -> str:
+    """LightGCN; of a curve, the row with the value of the preset; else the first."""
+    if BACKBONE in names:
+        return BACKBONE
+    as_preset = [one.run.row for one in records if one.run.group is None]
+    return as_preset[0] if as_preset and varied_setting(records) else names[0]
+
+
+def varied_setting(records: Sequence[Recorded]) -> str | None:
+    """The dotted setting whose values a section tries, beside one row with the value of the preset; else None."""
+    varied = {one.run.settings[-1].partition("=")[0] for one in records if one.run.group}
+    others = {one.run.row for one in records if not one.run.group}
+    return varied.pop() if len(varied) == 1 and len(others) <= 1 else None
+
+
+def value_of(setting: str, records: Sequence[Recorded]) -> float | None:
+    """The number that a setting has in a row: as the plan varies it, or as its records have it."""
+    for one in records:
+        if one.run.value is not None:
+            return float(one.run.value)
+        section, _, key = setting.partition(".")
+        if one.finished and one.content is not None:
+            return float(one.content["spec"]["config"][section][key])
+    return None
+
+
+def row_title(run: PlannedRun) -> str:
+    return run.title or display_name(run.method)
+
+
+def _content(
+    section: str,
+    run: PlannedRun,
+    seeds: Mapping[tuple[str, str], Seeds],
+    base: str,
+    column: Column,
+    group: str,
+) -> Content:
+    if column.source == PRINTED:
+        return printed_value(section, run, group, f"{column.metric}@{K}") or Gap("not planned")
+    below = None if run.row == base else seeds[base, column.source]
+    return cell_of(seeds[run.row, column.source], below, column.key(group))
+
+
+# ---------------------------------------------------------------- marks
+
+
+def _with_tests(
+    blocks: Mapping[str, list[list[Content]]],
+    names: Sequence[str],
+    columns: Sequence[Column],
+    seeds: Mapping[tuple[str, str], Seeds],
+    base: str,
+) -> dict[str, int]:
+    """Put the outcome of every test into its cell; returns how many there were of each kind."""
+    found: dict[tuple[str, int, int], Outcome] = {}
+    for group in blocks:
+        for row, name in enumerate(names):
+            for place, column in enumerate(columns):
+                if name != base and isinstance(blocks[group][row][place], Cell):
+                    test = outcome_of(seeds[name, column.source], seeds[base, column.source], column.key(group))
+                    if test is not None:
+                        found[group, row, place] = test
+    for ((group, row, place), test), p in zip(found.items(), holm([one.p for one in found.values()]), strict=True):
+        cell = blocks[group][row][place]
+        assert isinstance(cell, Cell)
+        sign: Literal["better", "worse"] = "better" if test.difference > 0 else "worse"
+        certain = p < LEVEL and test.difference != 0
+        blocks[group][row][place] = replace(cell, over=test.over, p=p, sign=sign if certain else None)
+    return {over: sum(test.over == over for test in found.values()) for over in ("users", "seeds")}
+
+
+def _with_best(block: Sequence[Sequence[Content]]) -> list[list[Content]]:
+    """The largest value of a column as it is shown; who is equal to the last digit shares the place."""
+    marked = [list(cells) for cells in block]
+    for place in range(len(marked[0])):
+        cells = [cells[place] for cells in marked]
+        shown = [round(cell.mean, DIGITS) for cell in cells if isinstance(cell, Cell)]
+        for row, cell in enumerate(cells):
+            if isinstance(cell, Cell) and len(shown) > 1 and round(cell.mean, DIGITS) == max(shown):
+                marked[row][place] = replace(cell, best=True)
+    return marked
+
+
+# ---------------------------------------------------------------- settings
+
+
+def tuning_of(runs: Sequence[PlannedRun]) -> str:
+    """Whether rows have values of their own that were tuned: a preset that is a file, as `caged tune` writes it."""
+    known = preset_names()
+    tuned = {run.row for run in runs if any(preset not in known for preset in run.presets)}
+    if not tuned:
+        return "No row was tuned: values are defaults on the backbone of the dataset's preset."
+    untuned = sorted({run.row for run in runs} - tuned)
+    if not untuned:
+        return "Every row has values that were tuned on validation."
+    return f"Not comparable: values were tuned on validation, but not those of {', '.join(untuned)}."
+
+
+def _own_settings(runs: Sequence[PlannedRun], base: str) -> dict[str, tuple[str, ...]]:
+    """What the plan sets in a row beyond what it sets in the one that it is compared with."""
+    usual = {run.protocol: set(run.settings) for run in runs if run.row == base}
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        own = [text for text in run.settings if text not in usual.get(run.protocol, set())]
+        options = [" ".join(run.options)] if run.kind == "adjust" and run.options else []
+        found.setdefault(row_title(run), {}).update(dict.fromkeys([*own, *options]))
+    return {title: tuple(own) for title, own in found.items() if own}

@@ -1,0 +1,65 @@
+"""`caged study tables` and `caged study figures`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.invoke import caged, contents, refused
+from tests.products.reproduction.studied import runs_of, small_plan, write_record
+
+PLAN = "plan.toml"
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    plan = small_plan(tmp_path)
+    for row, value in (("lightgcn", 0.1), ("caged", 0.12)):
+        for run in runs_of(plan, row):
+            write_record(plan, run, value + 0.001 * run.seed)
+    return tmp_path
+
+
+def test_tables_in_every_form(study: Path) -> None:
+    chosen = ("study", "tables", PLAN, "--only", "main,epinions,honest")
+    printed = caged(*chosen, cwd=study)
+    assert printed.code == 0, printed.err
+    assert "CAGED         5  0.1257 (+1.45%)*  0.1230 ± 0.0020 (+19.4% [+17.2, +21.7])*¹\n" in printed.out
+    assert "planned runs are finished" in printed.out
+    found = json.loads(caged(*chosen, "--json", cwd=study).out)["tables"]
+    assert [table["section"] for table in found] == ["main"]
+    assert found[0]["rows"][1]["seeds"] == {"honest": 5}
+    assert r"\begin{table*}" in caged(*chosen, "--latex", cwd=study).out
+    assert caged(*chosen, "--markdown", "-o", "table.md", cwd=study).err == "tables: table.md\n"
+    assert (study / "table.md").read_text().startswith("**Epinions, main: Recall@20, all items**")
+    assert caged("study", "tables", PLAN, "--html", "tables.html", cwd=study).err == "page: tables.html\n"
+    assert "<h1>Small study</h1>" in (study / "tables.html").read_text()
+
+
+def test_figures_are_written_and_missing_ones_named(study: Path) -> None:
+    outcome = caged("study", "figures", PLAN, "--only", "epinions,honest", "-o", "drawn", cwd=study)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "drawn/trade-off-epinions-caged-honest.svg\n"
+    assert "note: no learning-epinions-caged-honest: no record holds a learning curve\n" in outcome.err
+    assert [path.name for path in (study / "drawn").iterdir()] == ["trade-off-epinions-caged-honest.svg"]
+    told = json.loads(caged("study", "figures", PLAN, "-o", "drawn", "--json", cwd=study).out)
+    assert told["figures"] == ["drawn/trade-off-epinions-caged-honest.svg"]
+    assert "densities-epinions-caged-honest" in told["missing"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("tables", "none.toml"), "cannot read plan none.toml"),
+        (("tables", PLAN, "--only", "nothing"), "unknown word in --only 'nothing'"),
+        (("tables", PLAN, "--latex", "--markdown"), "exclude each other; choose one"),
+        (("tables", PLAN, "-o", "x.md"), "add --markdown or --latex"),
+        (("figures", PLAN, "--format", "gif"), "--format is 'gif'; allowed: svg, png, pdf"),
+    ],
+)
+def test_bad_input_is_one_sentence(study: Path, arguments: tuple[str, ...], words: str) -> None:
+    before = contents(study)
+    refused(caged("study", *arguments, cwd=study), words)
+    assert contents(study) == before

@@ -1,0 +1,101 @@
+"""Means, intervals, tests and gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from caged.errors import RunError
+from caged.evaluation.significance import paired_test, seed_interval, welch_test
+from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of, gpu_minutes, outcome_of
+from caged.products.study import Plan
+from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
+
+LOW, HIGH = (0.100, 0.102, 0.098, 0.101, 0.099), (0.110, 0.113, 0.107, 0.111, 0.109)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return small_plan(tmp_path)
+
+
+def recorded_rows(plan: Plan, count: int, **changes: object) -> tuple[Seeds, Seeds]:
+    """LightGCN and CAGED with so many seeds."""
+    for row, values in (("lightgcn", LOW), ("caged", HIGH)):
+        for run, value in zip(sorted(runs_of(plan, row), key=lambda run: run.seed)[:count], values, strict=False):
+            write_record(plan, run, value, **changes)  # type: ignore[arg-type]
+    return seeds_of(plan, "lightgcn"), seeds_of(plan, "caged")
+
+
+def seeds_of(plan: Plan, row: str) -> Seeds:
+    found = records_of(plan)
+    return Seeds(tuple(found[run] for run in sorted(runs_of(plan, row), key=lambda run: run.seed)))
+
+
+def test_three_seeds_have_intervals(plan: Plan) -> None:
+    base, caged = recorded_rows(plan, 3)
+    cell = cell_of(caged, base, "recall@20")
+    assert isinstance(cell, Cell)
+    assert (cell.mean, cell.seeds) == (pytest.approx(0.11), 3)
+    assert cell.half == pytest.approx(4.302653 * 0.003 / 3**0.5)  # t(0.975, 2) * sd / sqrt n
+    assert cell.change == pytest.approx(10.0)
+    ends = seed_interval(LOW[:3], HIGH[:3])
+    assert ends is not None
+    assert cell.interval == pytest.approx([1000 * end for end in ends])
+
+
+def test_two_seeds_have_a_mean_and_no_interval(plan: Plan) -> None:
+    base, caged = recorded_rows(plan, 2)
+    cell = cell_of(caged, base, "recall@20")
+    assert isinstance(cell, Cell)
+    assert (cell.seeds, cell.half, cell.interval) == (2, None, None)
+    assert outcome_of(caged, base, "recall@20") is None  # nothing per user, and not enough seeds
+
+
+def test_five_seeds_are_tested_over_seeds(plan: Plan) -> None:
+    base, caged = recorded_rows(plan, 5, users=[0.1, 0.2, 0.3])
+    found = outcome_of(caged, base, "recall@20")
+    assert found is not None
+    assert found.over == "seeds"
+    assert found.p == pytest.approx(welch_test(LOW, HIGH).p)
+
+
+def test_fewer_seeds_are_tested_over_the_users_of_the_seeds_that_both_have(plan: Plan) -> None:
+    rng = np.random.default_rng(0)
+    values = {seed: (rng.random(40), rng.random(40)) for seed in (1, 2, 3)}
+    for place, row in enumerate(("lightgcn", "caged")):
+        for run in runs_of(plan, row):
+            if run.seed in values and (row, run.seed) != ("lightgcn", 3):
+                write_record(plan, run, 0.1, users=values[run.seed][place].tolist())
+    found = outcome_of(seeds_of(plan, "caged"), seeds_of(plan, "lightgcn"), "recall@20/niche")
+    expected = paired_test(*(np.mean([values[seed][side] for seed in (1, 2)], axis=0) for side in (0, 1)))
+    assert found is not None
+    assert found.over == "users"
+    assert found.p == pytest.approx(expected.p_t, rel=1e-4)
+    assert found.difference == pytest.approx(expected.mean_difference, abs=1e-6)
+
+
+def test_other_users_are_refused(plan: Plan) -> None:
+    for row, ids in (("lightgcn", "ours"), ("caged", "theirs")):
+        write_record(plan, runs_of(plan, row)[0], 0.1, users=[0.1, 0.2], ids=ids)
+    with pytest.raises(RunError, match="are about different users"):
+        outcome_of(seeds_of(plan, "caged"), seeds_of(plan, "lightgcn"), "recall@20")
+
+
+def test_gaps_say_why(plan: Plan) -> None:
+    assert cell_of(Seeds(()), None, "recall@20") == Gap("not planned")
+    assert cell_of(seeds_of(plan, "caged"), None, "recall@20") == Gap("not run")
+    write_record(plan, runs_of(plan, "caged")[0], None, status="failed")
+    assert cell_of(seeds_of(plan, "caged"), None, "recall@20") == Gap("failed")
+    write_record(plan, runs_of(plan, "caged")[0], 0.1)
+    assert cell_of(seeds_of(plan, "caged"), None, "map@20") == Gap("not measured")
+
+
+def test_minutes_count_what_ran_on_a_gpu_failed_runs_included(plan: Plan) -> None:
+    first, second, third = runs_of(plan, "lightgcn")[:3]
+    write_record(plan, first, 0.1)
+    write_record(plan, second, None, status="failed")
+    write_record(plan, third, 0.1, hardware={"device": "cpu"})
+    assert gpu_minutes(list(records_of(plan).values())) == pytest.approx(3.0)

@@ -1,0 +1,94 @@
+"""The figures of a study: what is drawn from which records, and why something is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caged.products.reproduction.figures import Drawn, study_figures
+from caged.products.study import Plan
+from caged.runs.densities import Moment, recorded_densities
+from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return small_plan(tmp_path)
+
+
+def drawn(plan: Plan) -> dict[str, Drawn]:
+    return {one.name: one for one in study_figures(plan, records_of(plan))}
+
+
+def drawing(plan: Plan, name: str) -> str:
+    svg = drawn(plan)[name].svg
+    assert svg is not None
+    return svg
+
+
+def record_all(plan: Plan, row: str, value: float, **changes: Any) -> None:
+    for run in runs_of(plan, row):
+        write_record(plan, run, value + 0.001 * run.seed, **changes)
+
+
+def test_what_is_not_recorded_is_not_drawn_and_says_why(plan: Plan) -> None:
+    found = drawn(plan)
+    assert all(one.svg is None for one in found.values())
+    assert found["lambda-epinions-caged-honest-recall"].reason == "0 of 3 values recorded"
+    assert found["trade-off-epinions-caged-honest"].reason == "0 of 3 rows recorded"
+    assert found["learning-epinions-caged-paper"].reason == "no record holds a learning curve"
+    assert "--save-weights" in found["densities-pinterest-caged-paper"].reason
+
+
+def test_a_curve_has_the_value_of_the_preset_among_the_others_and_the_range_of_its_seeds(plan: Plan) -> None:
+    record_all(plan, "caged", 0.12)
+    record_all(plan, "caged-lam-0", 0.10)
+    svg = drawing(plan, "lambda-epinions-caged-honest-recall")
+    assert "Recall@20 of CAGED over lambda: Epinions, honest" in svg
+    assert "<title>0, Recall@20: 0.101</title>" in svg
+    assert "<title>1.2, Recall@20: 0.123 (0.121 to 0.125)</title>" in svg  # five seeds, Student's interval
+    assert "range of 5 seeds at the preset&#x27;s value: 0.123 (0.121 to 0.125)" in svg.replace("'", "&#x27;")
+    assert "1.4, " not in svg  # not run
+    assert "the axis does not begin at zero" in svg
+
+
+def test_the_trade_off_has_a_point_per_row_of_the_main_table(plan: Plan) -> None:
+    for row, value in (("lightgcn", 0.1), ("caged", 0.12), ("caged-no-momentum", 0.2)):
+        record_all(plan, row, value)
+    svg = drawing(plan, "trade-off-epinions-caged-honest")
+    assert "<title>CAGED: Recall@20 0.123 (0.121 to 0.125), Recall@20 of niche items 0.123" in svg
+    assert "LightGCN" in svg
+    assert "without momentum" not in svg  # of another table
+    assert "IPS" not in svg  # not run
+
+
+def test_learning_curves_are_those_of_the_part_that_decided(plan: Plan) -> None:
+    history = [
+        {"stage": "pretrain", "epochs": [1], "values": [0.9]},
+        {"stage": "train", "epochs": [1, 2, 3], "values": [0.1, 0.2, 0.15]},
+    ]
+    record_all(plan, "caged", 0.12, history=history)
+    (of_paper,) = runs_of(plan, "caged", protocol="paper")
+    write_record(plan, of_paper, 0.1, history=history[1:])
+    svg = drawing(plan, "learning-epinions-caged-honest")
+    assert "Recall@20 on the validation part" in svg
+    assert "2, CAGED: 0.2" in svg
+    assert "0.9" not in svg  # the last stage only
+    assert "Recall@20 on the test part" in drawing(plan, "learning-epinions-caged-paper")
+
+
+def test_densities_stand_on_the_axis_of_the_paper(plan: Plan) -> None:
+    weights = np.random.default_rng(0).random(500) / 5
+    moments = [Moment("before", 0, weights), Moment("during", 4, 1.5 * weights), Moment("after", 9, 20 * weights)]
+    densities = recorded_densities(moments, np.zeros(500, dtype=int), 1)
+    (of_paper,) = runs_of(plan, "caged", protocol="paper")
+    write_record(plan, of_paper, 0.1, densities=densities)
+    svg = drawing(plan, "densities-epinions-caged-paper")
+    assert "before (mean " in svg
+    assert "during (4 updates, mean " in svg
+    assert "% above 1)" in svg
+    assert ">0.2</text>" in svg
+    assert ">1.0</text>" in svg

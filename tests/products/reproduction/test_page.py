@@ -1,0 +1,43 @@
+"""The page of a study: every table, the best in bold, nothing wider than a phone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from caged.products.reproduction.page import tables_html
+from caged.products.reproduction.tables import study_tables
+from tests.page.browser import Browser, installed
+from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    plan = small_plan(tmp_path)
+    for row, value in (("lightgcn", 0.1), ("caged", 0.12)):
+        for run in runs_of(plan, row):
+            write_record(plan, run, value + 0.001 * run.seed)
+    path = tmp_path / "tables.html"
+    path.write_text(tables_html(plan, study_tables(plan, records_of(plan)), "caged study tables <plan>"), "utf-8")
+    return path
+
+
+def test_a_section_per_table_with_bold_for_the_best(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<table>") == 6 + 6 + 4 + 4 + 4
+    assert "<strong>0.1230\u00a0±\u00a00.0020 (+19.4%\u00a0[+17.2,\u00a0+21.7])*</strong>" in text
+    assert "Pinterest (37,501 of 55,186 users): main" in text
+    assert "&lt;plan&gt;" in text
+
+
+@pytest.mark.skipif(installed() is None, reason="needs Chromium")
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1200])
+def test_no_width_makes_the_page_scroll_sideways(page: Path, width: int) -> None:
+    program = installed()
+    assert program is not None
+    with Browser(program) as browser:
+        browser.open(page, width=width)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        assert not {event["method"] for event in browser.events} & {"Log.entryAdded", "Runtime.exceptionThrown"}

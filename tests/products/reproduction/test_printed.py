@@ -1,0 +1,62 @@
+"""The printed values are those of the paper, and stand beside the right rows."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+from caged.products.reproduction.printed import Printed, printed_value
+from tests.products.reproduction.studied import runs_of, small_plan
+
+
+def test_the_value_of_a_row_in_each_printed_table(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    caged, *_ = runs_of(plan, "caged")
+    assert printed_value("main", caged, "niche", "recall@20") == Printed(0.0288, "+19.50%*")
+    assert printed_value("ablations", caged, "all", "ndcg@20") == Printed(0.1674, None)
+    assert printed_value("layers", caged, "all", "recall@20") == Printed(0.1257, None)
+    (ablated,) = runs_of(plan, "caged-no-momentum")
+    assert printed_value("ablations", ablated, "all", "recall@20") == Printed(0.0232, "-81.54%")
+    (pinterest,) = runs_of(plan, "lightgcn", protocol="paper", data="pinterest-caged")
+    assert printed_value("main", pinterest, "popular", "ndcg@20") == Printed(0.1937, None)
+
+
+def test_nothing_is_printed_about_other_rows_groups_and_sections(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    caged, *_ = runs_of(plan, "caged")
+    (ablated,) = runs_of(plan, "caged-no-momentum")
+    assert printed_value("main", ablated, "all", "recall@20") is None
+    assert printed_value("ablations", caged, "niche", "recall@20") is None
+    assert printed_value("lambda", caged, "all", "recall@20") is None
+
+
+def test_the_printed_tables_are_whole() -> None:
+    values = json.loads((resources.files("caged.products.reproduction") / "printed.json").read_text(encoding="utf-8"))
+    for methods in values["main"].values():
+        assert len(methods) == 9
+        for name, groups in methods.items():
+            assert list(groups) == ["all", "niche", "popular"]
+            for metrics in groups.values():
+                for metric, (value, change) in metrics.items():
+                    below = methods["LightGCN"]
+                    assert (change is None) == (name == "LightGCN")
+                    assert 0 < value < 1, metric
+                    assert below["all"]["recall@20"][0] > below["niche"]["recall@20"][0]
+    assert [len(values[name]["Epinions"]) for name in ("ablation", "layers")] == [4, 4]
+
+
+def test_printed_changes_follow_from_printed_values_apart_from_those_that_are_named() -> None:
+    values = json.loads((resources.files("caged.products.reproduction") / "printed.json").read_text(encoding="utf-8"))
+    odd = []
+    for dataset, methods in values["main"].items():
+        for name, groups in methods.items():
+            for group, metrics in groups.items():
+                for metric, (value, change) in metrics.items():
+                    base = methods["LightGCN"][group][metric][0]
+                    if change and abs(float(change.rstrip("%*")) - 100 * (value / base - 1)) > 0.06:
+                        odd.append((dataset, name, group, metric))
+    assert odd == [
+        ("MovieLens", "MACR", "niche", "recall@20"),
+        ("Pinterest", "AdvDrop", "popular", "ndcg@20"),
+    ]

@@ -1,0 +1,76 @@
+"""One table in every form: the same cells, other marks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from caged.products.reproduction.sheets import caption, latex_text, markdown_text, sheets, text_tables
+from caged.products.reproduction.tables import StudyTable, study_tables
+from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> StudyTable:
+    plan = small_plan(tmp_path)
+    for row, value in (("lightgcn", 0.1), ("caged", 0.12)):
+        users = [value + 0.01 * (place % 7) + (0.001 * (place % 3) if row == "caged" else 0.0) for place in range(50)]
+        for run in runs_of(plan, row):
+            if run.seed <= 3:
+                write_record(plan, run, value + 0.001 * run.seed, users=users)
+    write_record(plan, runs_of(plan, "ips")[0], None, status="failed")
+    return next(one for one in study_tables(plan, records_of(plan)) if one.name == "main-epinions-caged")
+
+
+def test_cells_hold_mean_interval_change_and_gaps(table: StudyTable) -> None:
+    first, *_ = sheets(table)
+    assert first.title == "Epinions, main: Recall@20, all items"
+    assert first.headers == ["method", "seeds (paper, honest)", "printed", "paper", "honest"]
+    texts = {row[0].text: [cell.text for cell in row[1:]] for row in first.rows}
+    assert texts["LightGCN"] == ["0, 3", "0.1239", "not run", "0.1020 ± 0.0025"]
+    assert texts["CAGED"] == ["0, 3", "0.1257 (+1.45%)", "not run", "0.1220 ± 0.0025 (+19.6% [+17.4, +21.8])"]
+    assert texts["IPS"] == ["0, 0", "0.1253 (+1.13%)", "not run", "failed"]
+    best = {row[0].text: (row[-1].best, row[-1].sign) for row in first.rows}
+    assert best["CAGED"] == (True, "*")
+    assert best["LightGCN"] == (False, "")
+    assert sheets(table)[1].headers[2:] == ["printed (100 hits)", "paper (100 hits)", "honest"]
+    assert len(sheets(table)) == 6
+
+
+def test_a_caption_says_what_marks_rest_on(table: StudyTable) -> None:
+    said = " ".join(caption(table))
+    assert "paired t over users (6 tests), p < 0.05 after Holm's correction for all 6 tests of the table" in said
+    assert "No row was tuned" in said
+    assert "IPS: method.eta=0.25" in said
+    assert "6 of 12 planned runs are finished; those recorded took 10.5 GPU minutes." in said
+    assert "Protocol 'paper' selects the epoch on the test part" in said
+
+
+def test_without_tests_the_caption_says_why(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    write_record(plan, runs_of(plan, "lightgcn")[0], 0.1)
+    found = study_tables(plan, records_of(plan), only=["main"])
+    assert "No stars: no row has 5 seeds" in " ".join(caption(found[0]))
+    assert "not comparable" in " ".join(caption(found[1]))  # Pinterest
+
+
+def test_markdown(table: StudyTable) -> None:
+    text = markdown_text(table)
+    assert "| CAGED | 0, 3 | 0.1257 (+1.45%)\\* | not run | **0.1220 ± 0.0025 (+19.6% [+17.4, +21.8])**\\* |" in text
+    assert text.count("**Epinions, main: ") == 6
+
+
+def test_latex(table: StudyTable) -> None:
+    text = latex_text(table, "caged study tables plan.toml")
+    assert r"CAGED & 0, 3 & 0.1257 (+1.45\%)$^{*}$ & not run & " in text
+    assert r" & \textbf{0.1220 $\pm$ 0.0025 (+19.6\% [+17.4, +21.8])}$^{*}$ \\" in text
+    assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") == 6
+    assert len(set(re.findall(r"\\label\{(.*)\}", text))) == 6
+    assert "†" not in text
+
+
+def test_a_terminal_marks_the_best_with_a_digit(table: StudyTable) -> None:
+    first, *_ = text_tables(table)
+    assert any(cell == "0.1220 ± 0.0025 (+19.6% [+17.4, +21.8])*¹" for row in first.rows for cell in row)
