@@ -79,12 +79,20 @@ def adjust_run(
     return judged(judges, form, k, strength=strength, keep=keep, with_curve=with_curve)
 
 
-def adjust_model(fitted: Artefact, form: Form, *, k: int, strength: float, with_curve: bool = False) -> Outcome:
-    """Measure a strength on the validation part that a saved model was kept with."""
+def adjust_model(
+    fitted: Artefact,
+    form: Form,
+    *,
+    k: int,
+    strength: float | None = None,
+    keep: float = 0.99,
+    with_curve: bool = False,
+) -> Outcome:
+    """Measure a strength, or choose it, on the validation part that a saved model was kept with."""
     if fitted.valid is None:
         raise ConfigError(f"this {fitted.name} model was saved without a validation part; fit it with valid=...")
     judges = judges_of(fitted.train, fitted.valid, None, _ranking(fitted), form, k)
-    return judged(judges, form, k, strength=strength, keep=1.0, with_curve=with_curve)
+    return judged(judges, form, k, strength=strength, keep=keep, with_curve=with_curve)
 
 
 def _ranking(fitted: Artefact) -> Ranking:

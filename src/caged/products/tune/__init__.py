@@ -22,21 +22,32 @@ record      what goes under version control, and the preset that comes from it
 """
 
 from caged.products.tune.answer import Answer, answer_json
-from caged.products.tune.objective import Constraint, Objective
+from caged.products.tune.journal import STOPPED, Journal, Trial
+from caged.products.tune.objective import Constraint, Goal, Limit, Objective
 from caged.products.tune.page import answer_html, write_page
 from caged.products.tune.record import preset_of_record, read_record, write_record
 from caged.products.tune.run import NothingChosen, resume_tune, start_tune, told_tune
-from caged.products.tune.settings import make_settings, seconds_in
-from caged.products.tune.space import declared_space, space_json, space_toml
+from caged.products.tune.settings import Settings, make_settings, seconds_in
+from caged.products.tune.space import Values, declared_space, space_json, space_toml
 from caged.products.tune.tables import answer_tables
 from caged.products.tune.text import answer_latex, answer_markdown
+from caged.products.tune.trial import Outcome, SearchData, load_search_data, run_trial
 from caged.products.tune.words import answer_sentences
 
 __all__ = [
+    "STOPPED",
     "Answer",
     "Constraint",
+    "Goal",
+    "Journal",
+    "Limit",
     "NothingChosen",
     "Objective",
+    "Outcome",
+    "SearchData",
+    "Settings",
+    "Trial",
+    "Values",
     "answer_html",
     "answer_json",
     "answer_latex",
@@ -44,10 +55,12 @@ __all__ = [
     "answer_sentences",
     "answer_tables",
     "declared_space",
+    "load_search_data",
     "make_settings",
     "preset_of_record",
     "read_record",
     "resume_tune",
+    "run_trial",
     "seconds_in",
     "space_json",
     "space_toml",

@@ -101,8 +101,7 @@ class Journal:
                 os.fsync(handle.fileno())
         except OSError as error:
             raise RunError(
-                f"could not write {self.path}: {error.strerror}; free space, then go on with caged tune --resume "
-                f"{self.path.parent}"
+                f"could not write {self.path}: {error.strerror}; free space, then go on with --resume"
             ) from error
         self._take(entry)
 

@@ -1,10 +1,14 @@
-"""One trial: a setting trained on the training part and measured on the validation part. Nothing of it is kept."""
+"""One trial: a setting trained on the training part and measured on the validation part.
+
+Nothing of it is kept, unless somebody asks for the trained method.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import torch
 
@@ -13,12 +17,18 @@ from caged.errors import DataError
 from caged.evaluation.evaluate import evaluate, make_validator
 from caged.evaluation.groups import grouping
 from caged.graph import BipartiteGraph
-from caged.models import registered
+from caged.models import Method, registered
 from caged.runs.loading import load_data
 from caged.runs.protocols import HONEST
 from caged.runs.spec import ExperimentSpec
 from caged.seeding import Generators
-from caged.training import Loop, Observer
+from caged.training import Decisions, Loop, Observer
+
+Trained = Callable[[Method[Any], Decisions], None]
+
+
+def not_kept(method: Method[Any], decisions: Decisions, /) -> None:
+    """A trial is there for its numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +70,12 @@ def run_trial(
     *,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
+    trained: Trained = not_kept,
 ) -> Outcome:
-    """The validation metrics of the epoch with the best recall; a closed form learns from the training part alone."""
+    """The validation metrics of the epoch with the best recall; a closed form learns from the training part alone.
+
+    `trained` receives the method with its best state, and what validation decided.
+    """
     begun = perf_counter()
     method = registered(spec.method).method(spec.config)
     monitor = f"recall@{data.k}"
@@ -88,5 +102,6 @@ def run_trial(
         groups=groups,
         device=device,
     )
+    trained(method, loop.decisions)
     seconds = perf_counter() - begun
     return Outcome(measured.report.metrics, progress.epochs_in_total, progress.stopping.best_epoch, seconds)
