@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer.main
 
+import caged.cli.best as best_command
 import caged.cli.demo as demo_command
 import caged.products.tune.finals as tune_finals
 import caged.products.tune.run as tune_run
@@ -27,6 +28,7 @@ from caged.data.known.datasets import DATASETS
 from tests.cli.invoke import Outcome, caged
 from tests.cli.terminal import on_terminal
 from tests.data.known.tiny import TEST, TRAIN, tiny
+from tests.products.best.answers import made
 from tests.products.demo.demos import DEMO
 
 KEPT = Path(__file__).parent
@@ -44,6 +46,7 @@ class Case(NamedTuple):
 
 
 CASES = {
+    "best": Case(("best", "log.csv", "--minutes", "10")),
     "train": Case(("train", "--data", "log.csv", "--method", "mostpop", "--out", "runs/new", *CPU), ("runs/new",)),
     "tune": Case(
         ("tune", "--data", "log.csv", "--methods", "mostpop,ease", "--trials", "3", "--out", "tunes/new", *CPU),
@@ -238,6 +241,7 @@ def small_demo() -> Iterator[None]:
     a dataset that nobody has to download."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(demo_command, "run_demo", return_value=DEMO))
+        stack.enter_context(mock.patch.object(best_command, "find_best", return_value=made(Path("best"))))
         stack.enter_context(mock.patch.object(tune_trial, "perf_counter", return_value=0.0))
         stack.enter_context(mock.patch.object(tune_finals, "seconds_of", return_value=0.0))
         machine = {"device": "cpu", "cpu": "A Processor"}

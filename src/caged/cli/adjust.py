@@ -13,7 +13,7 @@ from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, pri
 from caged.cli.table_file import check_table_file, write_table
 from caged.data.readers.columns import Columns
 from caged.errors import ConfigError
-from caged.evaluation.adjust.choice import FORMS, KEEP, Form, checked_share
+from caged.evaluation.adjust.choice import FORMS, KEEP, Form, checked_share, parsed_share
 from caged.files import check_file, refuse_filled_folder, write_text
 from caged.models import display_name
 from caged.page.html import require_templates
@@ -146,13 +146,7 @@ def _kept(text: str | None, strength: float | None) -> float:
         return KEEP
     if strength is not None:
         raise ConfigError("--keep and --strength both set the strength; use only one of them")
-    try:
-        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        raise ConfigError(f"--keep is '{text}'; write a share such as 99% or 0.99") from None
-    if share > 1:
-        raise ConfigError(f"--keep is '{text}'; write a share of at most 100%, such as 99% or 0.99")
-    return checked_share("--keep", share)
+    return parsed_share("--keep", text)
 
 
 def _place(record: Path | None, variant: str | None, out: Path | None, *, is_run: bool) -> ResultPlace | None:

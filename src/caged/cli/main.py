@@ -22,6 +22,7 @@ USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 
 ABOUT = "Train and measure recommenders that are not captured by popularity."
 COMMANDS = {
+    "best": Command("caged.cli.best:best", "Find the best model for a log, and write it ready to recommend."),
     "train": Command("caged.cli.train:train", "Train a method on a log and evaluate it."),
     "tune": Command("caged.cli.tune:app", "Tune methods with equal budgets, and choose one."),
     "study": Command(

@@ -61,6 +61,20 @@ def checked_share(name: str, value: Any) -> float:
     return share
 
 
+def parsed_share(name: str, text: str) -> float:
+    """
+    >>> parsed_share("--keep", "99%"), parsed_share("--keep", "0.98")
+    (0.99, 0.98)
+    """
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise ConfigError(f"{name} is '{text}'; write a share such as 99% or 0.99") from None
+    if share > 1:
+        raise ConfigError(f"{name} is '{text}'; write a share of at most 100%, such as 99% or 0.99")
+    return checked_share(name, share)
+
+
 def choose_strength(recall_at: Callable[[float], float], keep: float = KEEP, grid: Sequence[float] = GRID) -> Chosen:
     """The largest strength of the grid such that it and every smaller one keep this share of the recall without any.
 

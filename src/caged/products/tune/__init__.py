@@ -23,7 +23,7 @@ record      what goes under version control, and the preset that comes from it
 
 from caged.products.tune.answer import Answer, answer_json
 from caged.products.tune.journal import STOPPED, Journal, Trial
-from caged.products.tune.objective import Constraint, Goal, Limit, Objective
+from caged.products.tune.objective import Constraint, Goal, Limit, Objective, front
 from caged.products.tune.page import answer_html, write_page
 from caged.products.tune.record import preset_of_record, read_record, write_record
 from caged.products.tune.run import NothingChosen, resume_tune, start_tune, told_tune
@@ -55,6 +55,7 @@ __all__ = [
     "answer_sentences",
     "answer_tables",
     "declared_space",
+    "front",
     "load_search_data",
     "make_settings",
     "preset_of_record",

@@ -1,0 +1,156 @@
+"""What fits into the time and the memory: which methods are tried, and for how many epochs at most.
+
+A few epochs of each trained method are timed first. The cap on epochs, the same for all, is as high as one training of
+each and a refit of the slowest allow. What fits nowhere is left out, and a note says why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from caged.errors import CagedError
+from caged.models import display_name
+from caged.models.ease import EASEConfig, ease_weights, needed_bytes
+from caged.models.item_item import GIB
+from caged.products.best.clock import Clock, EpochsOf
+from caged.products.best.shortlist import BESTSELLERS, LINEAR, NEIGHBOURS, TRAINED
+from caged.products.best.wish import Wish
+from caged.products.tune import SearchData, run_trial
+from caged.seeding import numpy_generator
+
+LEAST_EPOCHS = 10  # fewer say nothing about a method
+TIMED_EPOCHS = 3  # the first also warms up
+TIMED_PAIRS = 200_000  # at most: an epoch of a large log may take longer than there is time
+TIMED_ITEMS = 1000
+HEADROOM = 0.8  # of the time to search; the rest is for a machine that gets slower
+SHARE_OF_MEMORY = 0.5  # of what is free, for the linear model
+SHARE_OF_TIME = 0.2  # of the budget, for a trial and the refit of a linear model
+
+
+@dataclass(frozen=True)
+class Plan:
+    methods: tuple[str, ...]
+    epochs: int  # of a training, at most
+    seconds_per_epoch: dict[str, float]
+    refit_factor: float  # how much longer an epoch takes on the whole log
+    notes: tuple[str, ...]
+    seconds: float  # that planning took
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Plan:
+        return cls(**{**values, "methods": tuple(values["methods"]), "notes": tuple(values["notes"])})
+
+    def refit_seconds(self, method: str, epochs: int) -> float:
+        return self.seconds_per_epoch.get(method, 0.0) * epochs * self.refit_factor
+
+
+def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, clock: Clock) -> Plan:
+    """`pairs` are those of the whole log, which the last training learns from."""
+    before = clock.elapsed
+    linear, notes = _linear(data, wish, device)
+    # A step passes over every pair, and there are as many steps as batches of pairs.
+    factor = (pairs / len(data.train)) ** 2
+    timed: dict[str, float] = {}
+    for method in TRAINED:
+        clock.tell(f"timing {display_name(method)}")
+        try:
+            timed[method] = _epoch_seconds(wish, method, data, device, clock)
+        except CagedError as error:  # memory, or a log that it cannot be trained on
+            notes.append(f"{display_name(method)} is left out: {error}")
+    trained, epochs = _trained(timed, factor, HEADROOM * clock.to_search, wish.epochs, notes)
+    return Plan(
+        methods=(BESTSELLERS, linear, *trained),
+        epochs=epochs,
+        seconds_per_epoch={method: timed[method] for method in trained},
+        refit_factor=factor,
+        notes=tuple(notes),
+        seconds=clock.elapsed - before,
+    )
+
+
+def _trained(
+    timed: Mapping[str, float], factor: float, seconds: float, most: int, notes: list[str]
+) -> tuple[list[str], int]:
+    """The methods that fit, in the order of the list, and the cap on their epochs."""
+    methods = [method for method in TRAINED if method in timed]
+    least = min(LEAST_EPOCHS, most)
+    while methods:
+        slowest = max(methods, key=timed.__getitem__)
+        per_epoch = sum(timed[method] for method in methods) + factor * timed[slowest]
+        epochs = min(most, int(max(seconds, 0.0) / per_epoch))
+        if epochs >= least:
+            return methods, epochs
+        needed = (least * per_epoch) / 60
+        notes.append(
+            f"{display_name(slowest)} is left out: an epoch takes about {timed[slowest]:.1f} s, so {least} epochs of "
+            f"it, its refit and the others need {needed:.1f} minutes, and {max(seconds, 0.0) / 60:.1f} are left; give "
+            "more --minutes"
+        )
+        methods.remove(slowest)
+    return [], 0
+
+
+def _epoch_seconds(wish: Wish, method: str, data: SearchData, device: torch.device, clock: Clock) -> float:
+    """The fastest of a few epochs; of a large log on some of its pairs, scaled as the cost of an epoch grows."""
+    spec = wish.spec(method, epochs=min(TIMED_EPOCHS, wish.epochs))
+    watch = EpochsOf(clock, f"timing {display_name(method)}")
+    sample, scale = data, 1.0
+    if len(data.train) > TIMED_PAIRS:
+        drawn = numpy_generator(wish.seed, "timing").permutation(len(data.train))[:TIMED_PAIRS]
+        sample = replace(data, train=data.train.select(np.sort(drawn)))
+        scale = (len(data.train) / TIMED_PAIRS) ** 2
+    run_trial(spec, sample, device, [data.k], observers=(watch,))
+    return max(min(watch.seconds) * scale, 1e-6)
+
+
+# ---------------------------------------------------------------- the linear model
+
+
+def _linear(data: SearchData, wish: Wish, device: torch.device) -> tuple[str, list[str]]:
+    """EASE, or its stand-in where the catalogue is too large for it."""
+    reason = _too_large(data.train.item_count, wish, device)
+    if reason is None:
+        return LINEAR, []
+    return NEIGHBOURS, [f"{display_name(LINEAR)} is left out and {display_name(NEIGHBOURS)} stands in: {reason}"]
+
+
+def _too_large(items: int, wish: Wish, device: torch.device) -> str | None:
+    config = EASEConfig()
+    needed, free = needed_bytes(items, config.precision), _free_memory(device)
+    allowed = min(config.memory_gib * GIB, SHARE_OF_MEMORY * free)
+    if needed > allowed:
+        return f"it needs {needed / GIB:.1f} GiB for {items:,} items, and {allowed / GIB:.1f} are allowed here"
+    seconds = 2 * _ease_seconds(items, device)
+    if seconds > SHARE_OF_TIME * 60 * wish.minutes:
+        return f"a training and a refit on {items:,} items would take about {seconds / 60:.1f} minutes"
+    return None
+
+
+def _ease_seconds(items: int, device: torch.device) -> float:
+    """From a small one: time grows with the third power of the items."""
+    small = min(items, TIMED_ITEMS)
+    gram = torch.eye(small, dtype=torch.float64, device=device)
+    begun = time.perf_counter()
+    float(ease_weights(gram, 1.0).sum())  # a number that the host waits for
+    return (time.perf_counter() - begun) * (items / small) ** 3
+
+
+def _free_memory(device: torch.device) -> float:
+    """Bytes; endless where nobody says."""
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return float("inf")

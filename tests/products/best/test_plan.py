@@ -1,0 +1,93 @@
+"""What fits into the time and the memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from caged.products.best import plan as module
+from caged.products.best import run
+from caged.products.best.clock import Clock
+from caged.products.best.plan import Plan, make_plan
+from tests.products.best.searches import Time, wish, written
+
+
+def planned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, minutes: float, per_epoch: dict[str, float], **options: Any
+) -> Plan:
+    asked = wish(written(folder), minutes=minutes, epochs=300, **options)
+    data, _ = run.read_log(asked)
+    monkeypatch.setattr(module, "_epoch_seconds", lambda wish, method, *_: per_epoch[method])
+    clock = Clock(60 * minutes, now=Time())
+    return make_plan(asked, data, len(data.train) * 2, torch.device("cpu"), clock)
+
+
+def test_with_time_enough_everybody_gets_the_most_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path, monkeypatch, 20, {"lightgcn": 0.2, "softmax": 0.5})
+    assert plan.methods == ("mostpop", "ease", "lightgcn", "softmax")
+    assert (plan.epochs, plan.notes) == (300, ())
+    assert plan.refit_factor == 4.0  # twice the pairs: twice the steps, each over twice the pairs
+    assert plan.refit_seconds("softmax", 10) == pytest.approx(0.5 * 10 * 4)
+
+
+def test_with_less_time_the_cap_falls_for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path, monkeypatch, 10, {"lightgcn": 1.0, "softmax": 2.0})
+    # 80% of nine tenths of 600 s, shared by an epoch of each and four times the slowest
+    assert plan.epochs == int(0.8 * 540 / (1 + 2 + 4 * 2))
+    assert plan.methods[2:] == ("lightgcn", "softmax")
+
+
+def test_what_does_not_fit_is_left_out_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path, monkeypatch, 1, {"lightgcn": 0.1, "softmax": 20.0})
+    assert plan.methods == ("mostpop", "ease", "lightgcn")
+    assert len(plan.notes) == 1
+    assert "Softmax is left out: an epoch takes about 20.0 s" in plan.notes[0]
+    assert "more --minutes" in plan.notes[0]
+
+
+def test_closed_forms_are_always_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path, monkeypatch, 0.01, {"lightgcn": 20.0, "softmax": 20.0})
+    assert plan.methods == ("mostpop", "ease")
+    assert len(plan.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "words"),
+    [
+        ("_free_memory", lambda device: 1000.0, "GiB for 40 items"),
+        ("_ease_seconds", lambda items, device: 10_000.0, "would take about 333.3 minutes"),
+    ],
+)
+def test_neighbours_stand_in_where_the_catalogue_is_too_large_for_ease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, value: Any, words: str
+) -> None:
+    monkeypatch.setattr(module, attribute, value)
+    plan = planned(tmp_path, monkeypatch, 20, {"lightgcn": 0.1, "softmax": 0.1})
+    assert plan.methods[:2] == ("mostpop", "itemknn")
+    assert "EASE is left out" in plan.notes[0]
+    assert words in plan.notes[0]
+
+
+def test_an_epoch_of_a_large_log_is_timed_on_some_of_its_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = wish(written(tmp_path))
+    data, _ = run.read_log(asked)
+    clock = Clock(600)
+    monkeypatch.setattr(module, "TIMED_PAIRS", 100)
+    seen = []
+
+    def run_trial(spec: Any, sample: Any, *_: object, observers: tuple[Any, ...]) -> None:
+        seen.append(len(sample.train))
+        observers[0].seconds.append(2.0)
+
+    monkeypatch.setattr(module, "run_trial", run_trial)
+    found = module._epoch_seconds(asked, "lightgcn", data, torch.device("cpu"), clock)
+    assert seen == [100]
+    assert found == pytest.approx(2.0 * (len(data.train) / 100) ** 2)
+
+
+def test_a_plan_comes_back_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned(tmp_path, monkeypatch, 20, {"lightgcn": 0.2, "softmax": 0.5})
+    assert Plan.from_json(plan.to_json()) == plan
