@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from caged.evaluation.adjust.choice import Adjustment
+from caged.evaluation.adjust.choice import Adjustment, Form
 from caged.models import display_name
 from caged.products.adjust import adjust_model
 from caged.products.best.search import Search
 from caged.products.best.shortlist import BESTSELLERS
 from caged.products.tune import Goal, Trial, Values
 
-FORM = "degree"
+FORM: Form = "degree"
 ROUNDING = 1e-12  # relative: the share of one recall that is the share of another is not exact
 
 
@@ -41,7 +41,7 @@ class Candidate:
 
     @property
     def adjustment(self) -> Adjustment | None:
-        return None if self.strength is None else Adjustment("degree", self.strength)
+        return None if self.strength is None else Adjustment(FORM, self.strength)
 
 
 @dataclass(frozen=True)
