@@ -12,6 +12,8 @@ from caged.products.best import plan as module
 from caged.products.best import run
 from caged.products.best.clock import Clock
 from caged.products.best.plan import Plan, make_plan
+from caged.threads import threads
+from caged.training import Interrupted
 from tests.products.best.searches import Time, wish, written
 
 
@@ -20,7 +22,7 @@ def planned(
 ) -> Plan:
     asked = wish(written(folder), minutes=minutes, epochs=300, **options)
     data, _ = run.read_log(asked)
-    monkeypatch.setattr(module, "_epoch_seconds", lambda wish, method, *_: per_epoch[method])
+    monkeypatch.setattr(module._Timing, "epoch", lambda timing, method: per_epoch[method])
     clock = Clock(60 * minutes, now=Time())
     return make_plan(asked, data, len(data.train) * 2, torch.device("cpu"), clock)
 
@@ -78,14 +80,44 @@ def test_an_epoch_of_a_large_log_is_timed_on_some_of_its_pairs(tmp_path: Path, m
     monkeypatch.setattr(module, "TIMED_PAIRS", 100)
     seen = []
 
-    def run_trial(spec: Any, sample: Any, *_: object, observers: tuple[Any, ...]) -> None:
+    def run_trial(spec: Any, sample: Any, *_: object, observers: tuple[Any, ...], **__: object) -> None:
         seen.append(len(sample.train))
         observers[0].seconds.append(2.0)
 
     monkeypatch.setattr(module, "run_trial", run_trial)
-    found = module._epoch_seconds(asked, "lightgcn", data, torch.device("cpu"), clock)
+    found = module._Timing(asked, data, torch.device("cpu"), clock).epoch("lightgcn")
     assert seen == [100]
     assert found == pytest.approx(2.0 * (len(data.train) / 100) ** 2)
+
+
+@pytest.mark.parametrize(("alone", "together", "found"), [(1.0, 0.6, 2), (1.0, 30.0, 1)])
+def test_as_many_threads_as_are_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: float, together: float, found: int
+) -> None:
+    """On a busy machine threads wait for each other; then their timing ends as soon as one thread has won."""
+    asked = wish(written(tmp_path), threads=None)
+    data, _ = run.read_log(asked)
+    time = Time()
+
+    def run_trial(*_: object, observers: tuple[Any, ...], stop_requested: Any, **__: object) -> None:
+        for _epoch in range(3):
+            seconds = alone if torch.get_num_threads() == 1 else together
+            time.seconds += seconds
+            observers[0].seconds.append(seconds)
+            if stop_requested():
+                raise Interrupted
+
+    monkeypatch.setattr(module, "run_trial", run_trial)
+    with threads(2):
+        timing = module._Timing(asked, data, torch.device("cpu"), Clock(600, now=time))
+        assert timing.faster_threads() == found
+    assert time.seconds == pytest.approx(3 * alone + (3 * together if found == 2 else together))
+
+
+def test_who_names_the_threads_gets_them(tmp_path: Path) -> None:
+    asked = wish(written(tmp_path), threads=2)
+    data, _ = run.read_log(asked)
+    assert module._Timing(asked, data, torch.device("cpu"), Clock(600)).faster_threads() is None
 
 
 def test_a_plan_comes_back_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

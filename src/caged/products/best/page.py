@@ -166,13 +166,14 @@ def _known(value: float | None) -> float:
 def _procedure(answer: Answer) -> list[str]:
     parts, choice = answer.dataset["interactions"], answer.choice
     counts = ", ".join(f"{count:,} {name}" for name, count in parts.items())
+    epochs = f"at most {answer.epochs} epochs " if answer.epochs else ""
     plain = "; ".join(
         f"{display_name(method)}: {METHODS[method].plain}" for method in answer.seconds if METHODS[method].plain
     )
     return [
         f"The log was split ({answer.dataset['split']['kind']}: {counts}). Every method got the same {choice.rounds} "
-        f"turns, at most {answer.epochs} epochs each and the same seed; its defaults came first. Who has fewer "
-        "settings than turns tried all of them.",
+        f"turns, a setting each, {epochs}and the same seed; its defaults came first. Who has fewer settings than turns "
+        "tried all of them.",
         f"{plain}",
         f"The choice rests on the validation part alone: {lost_share(answer)} of the best {choice.recall} may be lost "
         "for niche items. The test part was read once, after the choice, with models that had learned from the "

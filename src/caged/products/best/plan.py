@@ -6,8 +6,10 @@ each and a refit of the slowest allow. What fits nowhere is left out, and a note
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +22,19 @@ from caged.models import display_name
 from caged.models.ease import EASEConfig, ease_weights, needed_bytes
 from caged.models.item_item import GIB
 from caged.products.best.clock import Clock, EpochsOf
-from caged.products.best.shortlist import BESTSELLERS, LINEAR, NEIGHBOURS, TRAINED
+from caged.products.best.shortlist import BASELINE, BESTSELLERS, LINEAR, NEIGHBOURS, TRAINED
 from caged.products.best.wish import Wish
 from caged.products.tune import SearchData, run_trial
+from caged.runs.environment import set_threads
 from caged.seeding import numpy_generator
+from caged.threads import threads
+from caged.training import Interrupted
 
 LEAST_EPOCHS = 10  # fewer say nothing about a method
 TIMED_EPOCHS = 3  # the first also warms up
 TIMED_PAIRS = 200_000  # at most: an epoch of a large log may take longer than there is time
 TIMED_ITEMS = 1000
+SHORTEST = 1e-6  # seconds of an epoch, where a clock sees none
 HEADROOM = 0.8  # of the time to search; the rest is for a machine that gets slower
 SHARE_OF_MEMORY = 0.5  # of what is free, for the linear model
 SHARE_OF_TIME = 0.2  # of the budget, for a trial and the refit of a linear model
@@ -42,6 +48,7 @@ class Plan:
     refit_factor: float  # how much longer an epoch takes on the whole log
     notes: tuple[str, ...]
     seconds: float  # that planning took
+    threads: int | None = None  # of torch; None: as it was
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,11 +67,13 @@ def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, cl
     linear, notes = _linear(data, wish, device)
     # A step passes over every pair, and there are as many steps as batches of pairs.
     factor = (pairs / len(data.train)) ** 2
+    timing = _Timing(wish, data, device, clock)
+    count = timing.faster_threads()
+    set_threads(count)
     timed: dict[str, float] = {}
     for method in TRAINED:
-        clock.tell(f"timing {display_name(method)}")
         try:
-            timed[method] = _epoch_seconds(wish, method, data, device, clock)
+            timed[method] = timing.epoch(method)
         except CagedError as error:  # memory, or a log that it cannot be trained on
             notes.append(f"{display_name(method)} is left out: {error}")
     trained, epochs = _trained(timed, factor, HEADROOM * clock.to_search, wish.epochs, notes)
@@ -75,6 +84,7 @@ def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, cl
         refit_factor=factor,
         notes=tuple(notes),
         seconds=clock.elapsed - before,
+        threads=count,
     )
 
 
@@ -100,17 +110,44 @@ def _trained(
     return [], 0
 
 
-def _epoch_seconds(wish: Wish, method: str, data: SearchData, device: torch.device, clock: Clock) -> float:
-    """The fastest of a few epochs; of a large log on some of its pairs, scaled as the cost of an epoch grows."""
-    spec = wish.spec(method, epochs=min(TIMED_EPOCHS, wish.epochs))
-    watch = EpochsOf(clock, f"timing {display_name(method)}")
-    sample, scale = data, 1.0
-    if len(data.train) > TIMED_PAIRS:
-        drawn = numpy_generator(wish.seed, "timing").permutation(len(data.train))[:TIMED_PAIRS]
-        sample = replace(data, train=data.train.select(np.sort(drawn)))
-        scale = (len(data.train) / TIMED_PAIRS) ** 2
-    run_trial(spec, sample, device, [data.k], observers=(watch,))
-    return max(min(watch.seconds) * scale, 1e-6)
+@dataclass(frozen=True, eq=False)
+class _Timing:
+    wish: Wish
+    data: SearchData
+    device: torch.device
+    clock: Clock
+
+    def epoch(self, method: str, within: float = math.inf) -> float:
+        """Seconds: the fastest of a few epochs. Of a large log on some of its pairs, scaled as the cost of an epoch
+        grows. `within` are the seconds after which it no longer matters."""
+        sample, scale, pairs = self.data, 1.0, len(self.data.train)
+        if pairs > TIMED_PAIRS:
+            drawn = numpy_generator(self.wish.seed, "timing").permutation(pairs)[:TIMED_PAIRS]
+            sample = replace(self.data, train=self.data.train.select(np.sort(drawn)))
+            scale = (pairs / TIMED_PAIRS) ** 2
+        watch = EpochsOf(self.clock, f"timing {display_name(method)}")
+        self.clock.tell(watch.what)
+        begun = self.clock.elapsed
+        with suppress(Interrupted):
+            run_trial(
+                self.wish.spec(method, epochs=min(TIMED_EPOCHS, self.wish.epochs)),
+                sample,
+                self.device,
+                [self.data.k],
+                observers=(watch,),
+                stop_requested=lambda: self.clock.elapsed - begun > within,
+            )
+        return max(min(watch.seconds) * scale, SHORTEST)
+
+    def faster_threads(self) -> int | None:
+        """One, or as many as torch would take: on a busy machine, or for a small log, threads wait for each other."""
+        several = torch.get_num_threads()
+        if self.wish.threads is not None or self.device.type != "cpu" or several == 1:
+            return None
+        begun = self.clock.elapsed
+        with threads(1):
+            one = self.epoch(BASELINE)
+        return several if self.epoch(BASELINE, within=self.clock.elapsed - begun) < one else 1
 
 
 # ---------------------------------------------------------------- the linear model

@@ -174,6 +174,7 @@ class _Work:
         if path.is_file():
             plan = Plan.from_json(read_sealed_json(path))
             self.clock.spent += plan.seconds
+            set_threads(plan.threads)  # another number of threads would add in another order
             return plan
         plan = make_plan(self.wish, self.data, pairs_of(self.facts), self.device, self.clock)
         write_sealed_json(path, plan.to_json())
