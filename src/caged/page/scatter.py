@@ -13,6 +13,7 @@ from caged.page.svg import Scale, colour, label, tag, text_width
 
 _MARK = 9.0  # distance between a point and its name
 _LINE = 16.0  # height of a name
+_BOLD = 1.1  # how much wider the names of the front are
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def names_beside(places: Mapping[str, tuple[float, float]], front: Sequence[str]
     """Each name beside its point, on the first side where it touches no point and no other name."""
     taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
     for index, (name, (x, y)) in enumerate(places.items()):
-        size = text_width(name)
+        size = text_width(name) * (_BOLD if name in front else 1)
         others = [*taken[:index], *taken[index + 1 :]]
         boxes = list(_sides(x, y, size))
         free = [box for box in boxes if _inside(box, plot) and not any(box.touches(other) for other in others)]

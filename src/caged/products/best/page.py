@@ -66,7 +66,7 @@ def _page(answer: Answer) -> Page:
 def _sections(answer: Answer) -> list[Section]:
     return [
         Section("What changes for your people", tiles=_tiles(answer), figure=_test_figure(answer)),
-        Section("What was tried", _tried(answer), _candidates_figure(answer)),
+        Section("What was tried", _tried(answer), _candidates_figure(answer), bullets=_methods(answer)),
         Section("What to type next", commands=next_commands(answer)),
         Section("How this was done", _procedure(answer), bullets=answer.notes),
     ]
@@ -123,6 +123,10 @@ def _tried(answer: Answer) -> list[str]:
     ]
 
 
+def _methods(answer: Answer) -> list[str]:
+    return [f"{display_name(method)}: {METHODS[method].plain}" for method in answer.seconds if METHODS[method].plain]
+
+
 def _candidates_figure(answer: Answer) -> Figure:
     choice = answer.choice
     shown = [one for name in choice.names if (one := choice.best_of(name)) is not None]
@@ -167,14 +171,10 @@ def _procedure(answer: Answer) -> list[str]:
     parts, choice = answer.dataset["interactions"], answer.choice
     counts = ", ".join(f"{count:,} {name}" for name, count in parts.items())
     epochs = f"at most {answer.epochs} epochs " if answer.epochs else ""
-    plain = "; ".join(
-        f"{display_name(method)}: {METHODS[method].plain}" for method in answer.seconds if METHODS[method].plain
-    )
     return [
         f"The log was split ({answer.dataset['split']['kind']}: {counts}). Every method got the same {choice.rounds} "
         f"turns, a setting each, {epochs}and the same seed; its defaults came first. Who has fewer settings than turns "
         "tried all of them.",
-        f"{plain}",
         f"The choice rests on the validation part alone: {lost_share(answer)} of the best {choice.recall} may be lost "
         "for niche items. The test part was read once, after the choice, with models that had learned from the "
         "training part only. Intervals say how much the numbers vary with the people, not with another seed.",
