@@ -57,9 +57,6 @@ class Plan:
     def from_json(cls, values: Mapping[str, Any]) -> Plan:
         return cls(**{**values, "methods": tuple(values["methods"]), "notes": tuple(values["notes"])})
 
-    def refit_seconds(self, method: str, epochs: int) -> float:
-        return self.seconds_per_epoch.get(method, 0.0) * epochs * self.refit_factor
-
 
 def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, clock: Clock) -> Plan:
     """`pairs` are those of the whole log, which the last training learns from."""

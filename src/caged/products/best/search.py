@@ -25,6 +25,7 @@ from caged.products.best.wish import Wish
 from caged.products.tune import STOPPED, Goal, Journal, Limit, Objective, SearchData, Trial, run_trial
 from caged.training import Interrupted
 
+SLOWER = 1.2  # how much slower the machine may get before the last training
 NO_TIME = "its first training did not end in its share of the time; give more --minutes"
 
 
@@ -127,8 +128,13 @@ class Search:
         return seconds + self._refit_seconds() <= self.clock.to_search
 
     def _refit_seconds(self) -> float:
-        """Of whatever may be chosen so far."""
-        return max((self.plan.refit_seconds(trial.method, trial.best_epoch) for trial in self.counted()), default=0.0)
+        """Of whatever may be chosen so far, by how long its epochs took."""
+        return SLOWER * max(map(self._seconds_to_refit, self.counted()), default=0.0)
+
+    def _seconds_to_refit(self, trial: Trial) -> float:
+        if not trial.epochs:  # a closed form
+            return trial.seconds
+        return trial.seconds / trial.epochs * trial.best_epoch * self.plan.refit_factor
 
     # ---------------------------------------------------------------- one trial
 
