@@ -56,6 +56,18 @@ def test_a_method_whose_first_training_does_not_end_is_left_out(
     assert time.seconds < 900
 
 
+def test_who_is_slower_than_planned_may_use_what_nobody_was_promised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LightGCN was to take 10 s and takes 100; the softmax and the refit were promised 20 and 40 of 810."""
+    time = Time()
+    made_up = MadeUp(time, {**SECONDS, "lightgcn": 100.0}, lambda method, number: 0.1)
+    monkeypatch.setattr(module, "run_trial", made_up)
+    search = search_of(tmp_path, time, budget=900)
+    search.run()
+    assert search.left_out() == {}
+
+
 def test_a_round_that_is_cut_counts_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     time = Time()
     seconds = dict(SECONDS)

@@ -194,16 +194,17 @@ class Search:
         self.journal.write("end", method=trial.method, trial=trial.number, seconds=seconds, **result)
 
     def _share_of_time(self, method: str, number: int) -> float:
-        """How long a trial may take: later ones until the end has to begin, first ones as the plan shared it out."""
+        """How long a trial may take: later ones until the end has to begin; first ones whatever the plan does not
+        promise to the others, and at least their share where the time runs short."""
         left = self.clock.to_search
         if number:
             return left - self._refit_seconds()
         timed = self.plan.seconds_per_epoch
-        waiting = [name for name in timed if not self._made(name, 0)]
-        if method not in waiting:  # a closed form, which nothing interrupts
+        if method not in timed:  # a closed form, which nothing interrupts
             return left
-        refit = self.plan.refit_factor * max(timed.values())
-        return left * timed[method] / (sum(timed[name] for name in waiting) + refit)
+        others = sum(timed[name] for name in timed if name != method and not self._made(name, 0))
+        promised = others + self.plan.refit_factor * max(timed.values())  # for each epoch
+        return max(left - self.plan.epochs * promised, left * timed[method] / (timed[method] + promised))
 
     def _drop_hopeless(self) -> None:
         """The best recall only grows: who is too far below it now stays so. Bestsellers and LightGCN at its defaults
