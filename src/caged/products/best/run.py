@@ -92,7 +92,7 @@ def read_log(wish: Wish) -> tuple[SearchData, DatasetFacts]:
         if part is None or len(part) == 0:
             raise DataError(f"'{wish.source}' has no {name} part; give the whole log as one file, and it is split here")
     assert parts.valid is not None
-    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0]), facts
+    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0], facts["name"]), facts
 
 
 def _refuse_filled(folder: Path) -> None:
