@@ -50,6 +50,7 @@ class APDA(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -89,6 +90,7 @@ class APDA(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -125,6 +127,7 @@ class AdjNorm(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -158,6 +161,7 @@ class AdjNorm(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -201,6 +205,7 @@ class AdvDrop(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -241,6 +246,7 @@ class AdvDrop(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -293,6 +299,7 @@ class CAGED(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -342,6 +349,7 @@ class CAGED(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -367,6 +375,7 @@ class EASE(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         capture (true): on CUDA, record a training step once and replay it
@@ -388,6 +397,7 @@ class EASE(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         capture: bool = True,
@@ -430,6 +440,7 @@ class GALORE(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -470,6 +481,7 @@ class GALORE(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -500,6 +512,7 @@ class IPS(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -527,6 +540,7 @@ class IPS(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -563,6 +577,7 @@ class IPSAggregation(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -596,6 +611,7 @@ class IPSAggregation(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -624,6 +640,7 @@ class ItemKNN(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -649,6 +666,7 @@ class ItemKNN(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -682,6 +700,7 @@ class LightGCN(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -712,6 +731,7 @@ class LightGCN(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -739,6 +759,7 @@ class LightGCNBCE(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -763,6 +784,7 @@ class LightGCNBCE(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -795,6 +817,7 @@ class MACR(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -824,6 +847,7 @@ class MACR(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -844,6 +868,7 @@ class MostPopular(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -863,6 +888,7 @@ class MostPopular(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -895,6 +921,7 @@ class Reg(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -924,6 +951,7 @@ class Reg(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",
@@ -956,6 +984,7 @@ class Softmax(Recommender):
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
         sampler (interaction): how triples are drawn
+        negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
         backend (auto): propagation on CUDA: sparse or dense products; CPU is always sparse
         precision (auto): number format of propagation on CUDA; sums are always float32
@@ -985,6 +1014,7 @@ class Softmax(Recommender):
         refit: bool = False,
         validate_every: int = 1,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
+        negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
         backend: Literal["auto", "sparse", "dense"] = "auto",
         precision: Literal["auto", "float32", "tf32", "bf16"] = "auto",

@@ -99,6 +99,7 @@ OPTIONS = {
     "train.refit": ("true", "model"),
     "train.validate_every": ("2", "history"),
     "train.sampler": ("user_uniform", "model"),
+    "train.negatives": ("replayed", "model"),
     "eval.k": ("5", "metrics"),
     "eval.list_length": ("7", "lists"),
     "eval.popular_share": ("0.4", "metrics"),

@@ -72,3 +72,15 @@ def test_the_studies_of_caged_cover_the_printed_values():
 def test_a_newcomer_has_two_runs():
     found = chosen(PLAN, ["epinions", "honest", "main", "lightgcn", "softmax"], seeds=1)
     assert [run.name for run in found] == ["epinions-honest-lightgcn-1", "epinions-honest-softmax-1"]
+
+
+def test_replayed_negatives_stand_beside_fresh_ones():
+    found = {run.row: specification(run).train.negatives for run in PLAN.of("negatives")}
+    assert found == {
+        "lightgcn-fresh": "fresh",
+        "lightgcn-replayed": "replayed",
+        "advdrop": "fresh",
+        "advdrop-replayed": "replayed",
+    }
+    starts = {specification(run).config.table_init for run in PLAN.of("negatives")}
+    assert starts == {"xavier"}

@@ -3,11 +3,12 @@
 from caged.graph.operators import BACKENDS, PRECISIONS, Engine, Tables, check_engine, chosen_backend
 from caged.graph.pattern import BipartiteGraph
 from caged.graph.propagate import propagate, propagate_transposed, uniform_layers
-from caged.graph.sampling import SAMPLERS, Batch, Epoch, OwnedItems, Sampler
+from caged.graph.sampling import NEGATIVES, SAMPLERS, Batch, Epoch, OwnedItems, Sampler
 from caged.graph.weights import EdgeWeights, degree_weights
 
 __all__ = [
     "BACKENDS",
+    "NEGATIVES",
     "PRECISIONS",
     "SAMPLERS",
     "Batch",

@@ -11,7 +11,9 @@ from torch import Generator, Tensor
 
 from caged.errors import ConfigError, DataError, unknown
 from caged.graph.pattern import BipartiteGraph
+from caged.graph.replayed import ReplayedNegatives
 
+NEGATIVES = ("fresh", "replayed")
 BITMAP_BYTES = 128 * 2**20  # most memory for one bit per user and item; beyond it every negative takes a search
 
 
@@ -52,12 +54,17 @@ class Sampler:
     The last two over-weight users with few interactions relative to the first.
 
     Negatives are uniform over the items that the user has not interacted with in training. A user who owns the whole
-    catalogue has none: these users are left out of every batch and counted in `excluded_users`.
+    catalogue has none: these users are left out of every batch and counted in `excluded_users`. With `replayed`
+    negatives they come from a short stream that is the same in every epoch (`graph.replayed`).
     """
 
-    def __init__(self, graph: BipartiteGraph, batch_size: int, kind: str = "interaction") -> None:
+    def __init__(
+        self, graph: BipartiteGraph, batch_size: int, kind: str = "interaction", negatives: str = "fresh"
+    ) -> None:
         if kind not in SAMPLERS:
             raise ConfigError(unknown("sampler", kind, SAMPLERS))
+        if negatives not in NEGATIVES:
+            raise ConfigError(unknown("kind of negatives", negatives, NEGATIVES))
         self.graph = graph
         self.kind = kind
         degrees = graph.user_degrees.long()
@@ -78,6 +85,8 @@ class Sampler:
         rank_in_row = edge - self._first_edge.index_select(0, graph.users)
         self._gap_keys = graph.users.long() * graph.item_count + (graph.items.long() - rank_in_row)
         self._owned = OwnedItems(graph) if OwnedItems.suits(graph) else None
+        replayed = negatives == "replayed"
+        self._replayed = ReplayedNegatives(graph, self.batch_size, self.triples) if replayed else None
 
     @property
     def triples(self) -> int:
@@ -109,6 +118,10 @@ class Sampler:
         negatives = self._draw_negatives(users, generator)
         # Drawing in row order keeps bitmap and binary search in cache; shuffling comes last.
         order = torch.randperm(len(edges), generator=generator, device=edges.device, dtype=users.dtype)
+        if self._replayed is not None:
+            users, positives = users.index_select(0, order), positives.index_select(0, order)
+            negatives = self._replayed.of(users, negatives.index_select(0, order))
+            order = torch.arange(len(edges), device=edges.device)  # their place decides, so they are shuffled already
         padding = self.steps * self.batch_size - len(edges)
         order = torch.nn.functional.pad(order, (0, padding))
 

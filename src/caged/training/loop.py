@@ -19,7 +19,7 @@ from torch import Tensor
 
 from caged.config import Range, option
 from caged.errors import ConfigError, TrainingError
-from caged.graph import BACKENDS, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
+from caged.graph import BACKENDS, NEGATIVES, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
 from caged.models.contract import EpochContext, Method, Metrics, Scorer, Stage, State
 from caged.optimiser import adam
 from caged.seeding import Generators
@@ -70,6 +70,12 @@ class TrainConfig:
     )
     validate_every: int = option(1, "epochs between validations", minimum=1)
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
+    negatives: str = option(
+        "fresh",
+        "fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to "
+        "reproduce the published AdvDrop loader",
+        choices=NEGATIVES,
+    )
     checkpoint_seconds: float = option(
         30.0, "seconds between checkpoints; 0: after every epoch", minimum=0, operational=True
     )
@@ -187,7 +193,7 @@ class Loop:
 
     def _run_stage(self, stage: Stage) -> None:
         batch_size, _ = self.config.batches(self.graph.edge_count)
-        sampler = Sampler(self.graph, batch_size, stage.sampler or self.config.sampler)
+        sampler = Sampler(self.graph, batch_size, stage.sampler or self.config.sampler, self.config.negatives)
         last_epoch = self._replayed.epochs if self._replayed else stage.epochs or self.config.epochs
         optimizer = self._ensure_optimizer(stage)
         start = self._consider_start() if stage.start_counts else None
