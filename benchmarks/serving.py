@@ -1,7 +1,9 @@
 """How many lists a second `caged serve` gives over HTTP, on a made-up artefact; needs the program wrk.
 
 python -m benchmarks.serving                     10,000 items, K = 64, top-20: one by one, and in batches of 100
-python -m benchmarks.serving --items 1000000     and how long it takes until it is ready
+python -m benchmarks.serving --items 1000000     through an index; also with filters and the knob
+
+More than 200,000 items have an index; `search` says what recall was measured for it.
 
 Server and wrk share the machine. The load average is that of everything else before the start.
 """
@@ -22,14 +24,17 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from benchmarks.made_up_artefact import write_made_up
+from benchmarks.made_up_artefact import CATEGORIES, write_made_up
+from caged.products.serve import Engine, ServedModel
+from caged.products.serve.index_build import LEAST_ITEMS
 
 BATCH = 100
+WARMING_S = 3  # until every filter was asked for
 ASK = """
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
 local n = 0
-local function one() n = n + 1; return '{"user_id":' .. (n * 7919 % USERS) .. ',"k":20}' end
+local function one() n = n + 1; return '{"user_id":' .. (n * 7919 % USERS) .. ',"k":20ASIDE}' end
 """
 ONE = 'request = function() return wrk.format(nil, "/recommend", nil, one()) end'
 MANY = """
@@ -71,30 +76,50 @@ def serving(artefact: Path) -> Iterator[Serving]:
 def wrk(address: str, script: Path, connections: int, seconds: int) -> dict[str, float]:
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--latency", "-s", str(script), address]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    rate, slow = re.search(r"Requests/sec:\s+([0-9.]+)", said), re.search(r"99%\s+([0-9.]+)(us|ms|s)\n", said)
+    rate, slow = re.search(r"Requests/sec:\s+([0-9.]+)", said), re.search(r"99%\s+([0-9.]+)(us|ms|s)\s*\n", said)
     if rate is None or slow is None or "Non-2xx" in said:
         raise SystemExit(f"wrk did not get what it wanted:\n{said}")
     return {"requests_per_s": float(rate[1]), "p99_ms": float(slow[1]) * {"us": 0.001, "ms": 1.0, "s": 1000.0}[slow[2]]}
 
 
+def asides() -> dict[str, str]:
+    """What requests of a large catalogue ask for besides, in Lua; filters keep 1% (another one each time) and half."""
+    category = f"\"category\":' .. (n % {CATEGORIES}) .. '"
+    return {
+        "filter_1_percent": f',"filters":{{{category}}}',
+        "filter_half": ',"filters":{"half":1}',
+        "knob_half": ',"less_popular":0.5',
+        "knob_whole": ',"less_popular":1',
+    }
+
+
 def measure(items: int, users: int, width: int, seconds: int) -> dict[str, Any]:
-    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        write_made_up(place / "artefact", items=items, users=users, width=width)
+        large = items > LEAST_ITEMS
+        write_made_up(place / "artefact", items=items, users=users, width=width, index=large)
         ask = ASK.replace("USERS", str(users))
-        (place / "one.lua").write_text(ask + ONE)
-        (place / "many.lua").write_text(ask + MANY.replace("BATCH", str(BATCH)))
+        (place / "one.lua").write_text(ask.replace("ASIDE", "") + ONE)
+        (place / "many.lua").write_text(ask.replace("ASIDE", "") + MANY.replace("BATCH", str(BATCH)))
+        load = os.getloadavg()[0]
         with serving(place / "artefact") as server:
             one = wrk(server.address, place / "one.lua", 16, seconds)
             many = wrk(server.address, place / "many.lua", 4, seconds)
+            besides = {}
+            for name, aside in asides().items() if large else ():
+                (place / "aside.lua").write_text(ask.replace("ASIDE", aside) + ONE)
+                wrk(server.address, place / "aside.lua", 16, WARMING_S)
+                besides[name] = wrk(server.address, place / "aside.lua", 16, seconds)
+        search = Engine(ServedModel.load(place / "artefact", check=False)).search
     return {
         "items": items,
         "width": width,
+        "search": search,
         "load_before": load,
         "ready_s": server.ready_s,
         "one_by_one": one,
         "batches": {**many, "users_per_s": BATCH * many["requests_per_s"]},
+        **besides,
     }
 
 
