@@ -94,6 +94,9 @@ def tune(
     space: Annotated[
         Path | None, typer.Option(help="TOML file with what to try instead; see caged tune space METHOD.")
     ] = None,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="End trials early that are behind others of their method.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the search and of its trainings.")] = 1,
     seeds: Annotated[int, typer.Option(help="Trainings of each chosen setting, from --seed on, each tested.")] = 3,
     budget: Annotated[str | None, typer.Option(help="Stop after this time, e.g. 9m; --resume goes on.")] = None,
@@ -167,6 +170,7 @@ def tune(
                     space_file=space,
                     device=device,
                     threads=threads,
+                    prune=prune,
                 )
                 answer = start_tune(
                     settings,

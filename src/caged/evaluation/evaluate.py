@@ -65,21 +65,25 @@ def make_validator(
     device: torch.device | str = "cpu",
     k: int = 20,
     metrics: Sequence[str] | None = None,
+    groups: Groups | None = None,
+    shown: ShownAtRandom | None = None,
 ) -> Callable[[ScoreFunction], dict[str, float]]:
     """The `validate` callable of the training loop: a scorer in, the metrics on `valid` out, train masked.
 
-    `metrics` are the keys to compute, by default recall and ndcg at `k`. Everything that does not depend on the
-    scores is prepared here, once.
+    `metrics` are the keys to compute, by default recall and ndcg at `k`; `groups` and `shown` are those of `evaluate`.
+    Everything that does not depend on the scores is prepared here, once.
     """
-    reference = Reference(train, relevant=valid)
+    reference = Reference(train, None, valid, groups, shown)
     _check_not_empty(valid, "validation")
     keys = [MetricKey.parse(name) for name in ((f"recall@{k}", f"ndcg@{k}") if metrics is None else metrics)]
-    for key in keys:
-        check_k(key.k, reference.item_count)
+    for wanted in list_ks(keys):
+        check_k(wanted, reference.item_count)
+    candidates = reference.candidates
     rank = Ranker(reference.relevant_users, list_width(keys), seen=reference.seen, device=device)
 
     def validate(scorer: ScoreFunction) -> dict[str, float]:
-        return measure(rank(scorer), reference, metrics=keys).metrics
+        scores = None if candidates is None else pair_scores(scorer, candidates.owners, candidates.items, device=device)
+        return measure(rank(scorer), reference, metrics=keys, scores=scores).metrics
 
     return validate
 

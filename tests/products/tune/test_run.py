@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,18 +60,30 @@ def replace_test_by_noise(split: Path) -> None:
     pq.write_table(pa.table(columns), split / "test.parquet")
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_noise_in_the_test_part_changes_no_choice(workers: int, split: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("workers", "further"),
+    [
+        (1, {}),
+        (1, {"prune": True, "trials": 6, "epochs": 8, "seed": 4}),
+        pytest.param(2, {"prune": True, "trials": 6, "epochs": 8, "seed": 4}, marks=pytest.mark.slow),
+    ],
+)
+def test_noise_in_the_test_part_changes_no_choice(
+    workers: int, further: dict[str, Any], split: Path, tmp_path: Path
+) -> None:
     asked = settings(
         split,
         *METHODS,
         objective=Objective("recall@20/niche"),
         constraints=[Constraint.parse("recall@20>=90% of lightgcn")],
+        **further,
     )
     before = answer_json(start_tune(asked, tmp_path / "before", workers=workers))
     replace_test_by_noise(split)
     after = answer_json(start_tune(asked, tmp_path / "after", workers=workers))
-    assert outcomes(Journal.read(tmp_path / "before")) == outcomes(Journal.read(tmp_path / "after"))
+    found = outcomes(Journal.read(tmp_path / "before"))
+    assert found == outcomes(Journal.read(tmp_path / "after"))
+    assert any(status == "pruned" for _, _, _, status, *_ in found) == ("prune" in further)
     for name in ("winner", "second", "goal", "rounds", "front"):
         assert before[name] == after[name]
     for method in METHODS:

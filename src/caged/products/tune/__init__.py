@@ -7,6 +7,7 @@ settings    what a search was asked for
 journal     the record on disk
 trial       one training, measured on validation
 attempt     a trial as the record says it
+halving     which trials end early
 crew        who trains: this process, or workers
 turns       who is next, and what a trial may know
 watching    how far a search has come

@@ -163,6 +163,8 @@ def _method_json(answer: Answer, chosen: Chosen) -> dict[str, Any]:
     return {
         "trials": len(chosen.counted),
         "failed": chosen.failed,
+        "pruned": chosen.pruned,
+        "epochs_saved": chosen.saved,
         "exhausted": chosen.exhausted,
         "epochs": chosen.epochs,
         "seconds": chosen.seconds,

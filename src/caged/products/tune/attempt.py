@@ -12,6 +12,7 @@ import torch
 
 from caged.errors import CagedError, memory_error
 from caged.evaluation.metrics import MetricKey
+from caged.products.tune.halving import Climb, Curve, Ladder, Pruned
 from caged.products.tune.settings import Settings
 from caged.products.tune.space import Values
 from caged.products.tune.trial import SearchData, run_trial
@@ -32,6 +33,11 @@ class Given:
         keys = map(MetricKey.parse, self.settings.wished_keys)
         return sorted({self.data.k, *(key.k for key in keys if key.k)})
 
+    @property
+    def curve_keys(self) -> tuple[str, ...]:
+        """What is measured after every epoch: what decides it, and what is wished for."""
+        return tuple(dict.fromkeys([self.data.monitor, *self.settings.wished_keys]))
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -39,41 +45,39 @@ class Attempt:
 
     method: str
     values: Values
+    ladder: Ladder | None = None  # where it may be pruned
 
     def __call__(self, given: Given, observer: Observer, stop_requested: Callable[[], bool]) -> dict[str, Any]:
-        begun, counter = perf_counter(), _EpochCounter()
-        device = resolve_device(given.settings.device)
+        begun, device = perf_counter(), resolve_device(given.settings.device)
+        curve = Curve(given.data.monitor, given.curve_keys)
+        climb = () if self.ladder is None else (Climb(self.ladder, curve),)
         try:
             outcome = run_trial(
                 given.settings.spec(self.method, self.values),
                 given.data,
                 device,
                 given.ks,
-                observers=(counter, observer),
+                keys=given.curve_keys,
+                observers=(curve, observer, *climb),
                 stop_requested=stop_requested,
             )
         except Interrupted:
             raise
+        except Pruned as why:
+            saved = given.settings.epochs - curve.total
+            ended = {"epochs": curve.total, "best_epoch": curve.best_epoch, "seconds": perf_counter() - begun}
+            return {"status": "pruned", "reason": str(why), **ended, "saved": saved, "curve": curve.to_json()}
         except Exception as error:  # whatever it is, it is this setting's, and goes into the record
             told = memory_error(error) or error
             kind = "" if isinstance(told, CagedError) else f"{type(error).__name__}: "
-            return failed(f"{kind}{told}", counter.epochs, perf_counter() - begun)
+            return failed(f"{kind}{told}", curve.total, perf_counter() - begun)
         finally:
             _free(device)
-        return {"status": "complete", **asdict(outcome)}
+        return {"status": "complete", **asdict(outcome), "curve": curve.to_json()}
 
 
 def failed(reason: str, epochs: int = 0, seconds: float = 0.0) -> dict[str, Any]:
     return {"status": "failed", "reason": reason, "epochs": epochs, "best_epoch": 0, "seconds": seconds}
-
-
-class _EpochCounter:
-    """What a trial cost that then failed."""
-
-    epochs = 0
-
-    def epoch(self, line: object, /) -> None:
-        self.epochs += 1
 
 
 def _free(device: torch.device) -> None:

@@ -33,6 +33,15 @@ class Chosen:
     def failed(self) -> int:
         return sum(trial.status == "failed" for trial in self.counted)
 
+    @property
+    def pruned(self) -> int:
+        return sum(trial.status == "pruned" for trial in self.counted)
+
+    @property
+    def saved(self) -> int:
+        """Epochs, at most, that pruning spared."""
+        return sum(trial.saved for trial in self.counted)
+
 
 @dataclass(frozen=True, eq=False)
 class Choice:

@@ -22,7 +22,7 @@ from caged.products.tune.space import Values
 
 FILE = "journal.jsonl"
 KILLED, STOPPED = "killed", "stopped"
-Status = Literal["queued", "running", "complete", "failed"]
+Status = Literal["queued", "running", "complete", "pruned", "failed"]
 Setting = Literal["tuned", "default"]
 Final = tuple[str, Setting, int]  # method, which of its settings, seed
 
@@ -39,15 +39,18 @@ class Trial:
     epochs: int = 0  # of all stages
     best_epoch: int = 0
     seconds: float = 0.0
-    reason: str | None = None  # why it failed
+    reason: str | None = None  # why it failed or was pruned
     kills: int = 0  # processes that died over it
+    saved: int = 0  # epochs that it was spared, at most: it might have ended by itself
+    curve: dict[str, Any] | None = None  # what it reached epoch by epoch
 
     @property
     def ended(self) -> bool:
-        return self.status in ("complete", "failed")
+        return self.status in ("complete", "pruned", "failed")
 
     def to_json(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if value is not None}
+        """Without the curve, which only the journal holds."""
+        return {key: value for key, value in vars(self).items() if value is not None and key != "curve"}
 
 
 @dataclass
@@ -118,6 +121,7 @@ class Journal:
             trial = self.trials[entry["method"], entry["trial"]]
             trial.status, trial.metrics, trial.reason = entry["status"], entry.get("metrics"), entry.get("reason")
             trial.epochs, trial.best_epoch, trial.seconds = entry["epochs"], entry["best_epoch"], entry["seconds"]
+            trial.saved, trial.curve = entry.get("saved", 0), entry.get("curve")
         elif event == "lost":
             trial = self.trials[entry["method"], entry["trial"]]
             trial.status = "queued"

@@ -44,6 +44,8 @@ _TERMS = {
     "p (Holm)": "How often shuffled trials show as large a share, with Holm's correction for the number of options in "
     "this table. Above 0.05 it may be chance.",
     "failed": "Trials that gave no numbers; the journal has the reason.",
+    "pruned": "Trials that ended early because they were behind; they cannot be chosen.",
+    "saved": "Epochs that pruned trials left of the cap; they might have ended by themselves before.",
 }
 
 

@@ -68,7 +68,8 @@ def _recorded_keys(answer: Answer) -> list[str]:
 
 
 def _method_json(answer: Answer, chosen: Chosen, told: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
-    counts = {key: told[key] for key in ("trials", "failed", "exhausted", "epochs", "seconds", "feasible")}
+    counted = ("trials", "failed", "pruned", "epochs_saved", "exhausted", "epochs", "seconds", "feasible")
+    counts = {key: told[key] for key in counted}
     spec = None if chosen.trial is None else answer.settings.spec(chosen.method, chosen.trial.values)
     return {
         **counts,

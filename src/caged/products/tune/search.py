@@ -18,7 +18,8 @@ from caged.evaluation.lists import check_k
 from caged.graph import check_engine
 from caged.products.tune.attempt import Attempt, Given, failed
 from caged.products.tune.crew import Alone, Crew, Died, Result, Stopped, Turn
-from caged.products.tune.journal import FILE, KILLED, STOPPED, Journal
+from caged.products.tune.halving import Compared, Curve, Ladder
+from caged.products.tune.journal import FILE, KILLED, STOPPED, Journal, Trial
 from caged.products.tune.objective import Goal, Objective
 from caged.products.tune.sampler import check_optuna, propose, small_grid
 from caged.products.tune.settings import Settings
@@ -199,7 +200,12 @@ class Search:
         queued = self.journal.trials.get((method, number))
         values = queued.values if queued else self._values(method, number, goal)
         self.journal.write("start", method=method, trial=number, values=values)
-        return Attempt(method, values)
+        return Attempt(method, values, self._ladder(method, number, goal) if self.settings.prune else None)
+
+    def _ladder(self, method: str, number: int, goal: Goal) -> Ladder:
+        known = self.journal.of(method)[: known_to(number)]
+        found = [compared for trial in known if (compared := _compared(trial)) is not None]
+        return Ladder.against(found, goal, self.settings.epochs)
 
     def _values(self, method: str, number: int, goal: Goal) -> Values:
         settings = self._grid(method)
@@ -235,3 +241,10 @@ class Search:
 
     def _must_stop(self) -> bool:
         return self.stop_requested() or (self._deadline is not None and monotonic() >= self._deadline)
+
+
+def _compared(trial: Trial) -> Compared | None:
+    """A trial that failed shows nobody how good others have to be; neither does a closed form."""
+    if trial.curve is None or not trial.curve["epochs"]:
+        return None
+    return Compared(Curve.from_json(trial.curve), trial.epochs if trial.status == "pruned" else None)

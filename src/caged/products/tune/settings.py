@@ -36,6 +36,7 @@ class Settings:
     spaces: dict[str, Space]
     device: str = "auto"
     threads: int | None = None
+    prune: bool = False  # trials that are behind end early
 
     def to_json(self) -> dict[str, Any]:
         spaces = {method: space_json(space) for method, space in self.spaces.items()}
@@ -43,7 +44,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Settings:
-        found = {field.name: values[field.name] for field in fields(cls)}
+        found = {field.name: values[field.name] for field in fields(cls) if field.name in values}
         found |= {name: tuple(found[name]) for name in ("methods", "presets", "fixed")}
         found["objective"] = Objective(**found["objective"])
         found["constraints"] = tuple(Constraint(**constraint) for constraint in found["constraints"])
@@ -106,6 +107,7 @@ def make_settings(
     space_file: Path | None = None,
     device: str = "auto",
     threads: int | None = None,
+    prune: bool = False,
 ) -> Settings:
     """Checked: what does not fit is found before anything is trained."""
     names = tuple(methods)
@@ -135,6 +137,7 @@ def make_settings(
         spaces=spaces,
         device=device,
         threads=threads,
+        prune=prune,
     )
     _check_references(settings)
     _check_fixed(settings)

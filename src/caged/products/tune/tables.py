@@ -119,7 +119,7 @@ def lead_table(answer: Answer) -> TextTable:
 def cost_table(answer: Answer) -> TextTable:
     """Equal budgets, as the journal has them."""
     settings = answer.settings
-    headers = ["method", "trials", "failed", "epochs", "seconds"]
+    headers = ["method", "trials", "failed", *(["pruned", "saved"] if settings.prune else []), "epochs", "seconds"]
     if answer.tested:
         headers += ["tests", "epochs of tests", "seconds of tests"]
     rows = [_cost_row(answer, chosen) for chosen in answer.choice.methods]
@@ -133,7 +133,9 @@ def cost_table(answer: Answer) -> TextTable:
 
 def _cost_row(answer: Answer, chosen: Chosen) -> list[str]:
     finals = finals_of(answer, chosen.method)
-    row = [chosen.method, str(len(chosen.counted)), str(chosen.failed), str(chosen.epochs), number(chosen.seconds, 1)]
+    pruned = [str(chosen.pruned), str(chosen.saved)] if answer.settings.prune else []
+    row = [chosen.method, str(len(chosen.counted)), str(chosen.failed), *pruned]
+    row += [str(chosen.epochs), number(chosen.seconds, 1)]
     if answer.tested:
         epochs, seconds = sum(one.epochs for one in finals), sum(one.seconds for one in finals)
         row += [str(len(finals)), str(epochs), number(seconds, 1)]

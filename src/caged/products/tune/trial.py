@@ -41,6 +41,10 @@ class SearchData:
     name: str  # of the dataset
 
     @property
+    def monitor(self) -> str:
+        return f"recall@{self.k}"
+
+    @property
     def fingerprints(self) -> dict[str, str]:
         return {"train": self.train.fingerprint, "valid": self.valid.fingerprint}
 
@@ -68,29 +72,31 @@ def run_trial(
     device: torch.device,
     ks: Sequence[int],
     *,
+    keys: Sequence[str] = (),
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
     trained: Trained = not_kept,
 ) -> Outcome:
     """The validation metrics of the epoch with the best recall; a closed form learns from the training part alone.
 
-    `trained` receives the method with its best state, and what validation decided.
+    `keys` are measured after every epoch, too, for whoever observes. `trained` receives the method with its best state,
+    and what validation decided.
     """
     begun = perf_counter()
     method = registered(spec.method).method(spec.config)
-    monitor = f"recall@{data.k}"
+    groups = grouping(spec.eval.popular_share).of(data.train)
+    every_epoch = dict.fromkeys([data.monitor, f"ndcg@{data.k}", *keys])
     loop = Loop(
         method,
         BipartiteGraph.from_interactions(data.train, device, spec.train.engine),
         spec.train,
         Generators(spec.seed, device),
-        make_validator(data.train, data.valid, device=device, k=data.k),
-        monitor=monitor,
+        make_validator(data.train, data.valid, device=device, metrics=list(every_epoch), groups=groups),
+        monitor=data.monitor,
         observers=observers,
         stop_requested=stop_requested,
     )
     progress = loop.run()
-    groups = grouping(spec.eval.popular_share).of(data.train)
     measured = evaluate(
         method.scorer(),
         train=data.train,
