@@ -32,6 +32,7 @@ generate: $(STAMP)
 	$(BIN)/python -m tools.stubs
 	$(BIN)/python -m tools.methods_doc docs/methods.md
 	$(BIN)/python -m tools.caged_doc docs/caged.md
+	$(BIN)/python -m tools.reproduction_doc docs/reproduction.md
 	$(BIN)/python -m tools.metrics_doc docs/metrics.md
 	$(BIN)/python -m tools.remedies_doc docs/remedies.md
 	$(BIN)/python -m benchmarks.table

@@ -42,7 +42,7 @@ def test_cells_hold_mean_interval_change_and_gaps(table: StudyTable) -> None:
 def test_a_caption_says_what_marks_rest_on(table: StudyTable) -> None:
     said = " ".join(caption(table))
     assert "paired t over users (6 tests), p < 0.05 after Holm's correction for all 6 tests of the table" in said
-    assert "No row was tuned" in said
+    assert "No row has values of caged tune" in said
     assert "IPS: method.eta=0.25" in said
     assert "6 of 12 planned runs are finished; those recorded took 10.5 GPU minutes." in said
     assert "Protocol 'paper' selects the epoch on the test part" in said

@@ -102,7 +102,7 @@ def test_a_part_of_a_dataset_says_so(plan: Plan) -> None:
 
 def test_a_table_says_what_was_set_and_tuned(plan: Plan) -> None:
     found = table(plan, "main-epinions-caged")
-    assert found.tuning.startswith("No row was tuned")
+    assert found.tuning.startswith("No row has values of caged tune")
     assert found.settings == {"IPS": ("method.eta=0.25",)}
     some = PLAN.replace('variant = "code"', 'variant = "code"\npresets = ["tuned/caged.toml"]')
     every = PLAN.replace('\nmethod = "', '\npresets = ["tuned/x.toml"]\nmethod = "')

@@ -29,6 +29,7 @@ class Sheet(NamedTuple):
     """One metric of one block of a table."""
 
     name: str
+    group: str  # of items
     title: str
     headers: list[str]
     rows: list[list[Shown]]
@@ -48,6 +49,7 @@ def _sheet(table: StudyTable, group: str, metric: str) -> Sheet:
     ]
     return Sheet(
         f"{table.name}-{group}-{metric}",
+        group,
         f"{table.dataset}, {table.section}: {METRIC_TITLES[metric]}, {GROUP_TITLES[group]}",
         ["method", seeds, *(_heading(table.columns[place]) for place in places)],
         rows,

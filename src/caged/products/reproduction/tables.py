@@ -280,7 +280,10 @@ def tuning_of(runs: Sequence[PlannedRun]) -> str:
     known = preset_names()
     tuned = {run.row for run in runs if any(preset not in known for preset in run.presets)}
     if not tuned:
-        return "No row was tuned: values are defaults on the backbone of the dataset's preset."
+        return (
+            "No row has values of caged tune: they are defaults on the backbone of the dataset's preset, apart from "
+            "what the plan sets in single rows."
+        )
     untuned = sorted({run.row for run in runs} - tuned)
     if not untuned:
         return "Every row has values that were tuned on validation."
