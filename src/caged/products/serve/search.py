@@ -20,10 +20,9 @@ def largest(scores: Array, k: int) -> list[Array]:
     k = min(k, count)
     if k <= 0 or rows == 0:
         return [np.empty(0, dtype=np.int64)] * rows
-    places = _reaching(scores, k)
+    places = np.sort(_reaching(scores, k))  # so that equal scores keep the order of their columns
     owner, columns = np.divmod(places, count)
-    order = np.lexsort((columns, -scores.ravel()[places], owner))
-    columns = columns[order]
+    columns = columns[np.lexsort((-scores.ravel()[places], owner))]
     ends = np.cumsum(np.bincount(owner, minlength=rows)).tolist()
     return [columns[start : min(end, start + k)] for start, end in zip([0, *ends], ends, strict=False)]
 
