@@ -33,20 +33,22 @@ def _ignored(message: str) -> None:
 
 class StopOnCtrlC:
     """First Ctrl-C: finish what is at hand (an epoch, an evaluation), save, stop. Second: stop at once; the last
-    checkpoint stays."""
+    checkpoint stays. `also` are further signals that count as Ctrl-C."""
 
-    def __init__(self) -> None:
+    def __init__(self, *also: signal.Signals) -> None:
         self.requested = False
+        self._signals = (signal.SIGINT, *also)
 
     def __call__(self) -> bool:
         return self.requested
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._handle)
+        self._before = {which: signal.signal(which, self._handle) for which in self._signals}
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for which, before in self._before.items():
+            signal.signal(which, before)
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if self.requested:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -98,7 +99,8 @@ def run(
             print_json({**schedule_json(study), "outcome": None})
         return
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 and study.device == "cpu" else None
-    with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
+    # Also asked to stop by SIGTERM: its processes must not outlive it.
+    with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC(signal.SIGTERM) as stop:
         outcome = run_study(
             study,
             budget=seconds,

@@ -1,0 +1,28 @@
+"""Ctrl-C, and what counts as it."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from caged.cli.progress import StopOnCtrlC
+
+
+def test_the_first_asks_and_the_second_stops_at_once() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with StopOnCtrlC() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGINT)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_signals_may_count_as_ctrl_c() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with StopOnCtrlC(signal.SIGTERM) as stop:
+        signal.raise_signal(signal.SIGTERM)
+        assert stop()
+    assert signal.getsignal(signal.SIGTERM) is before
