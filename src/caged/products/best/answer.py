@@ -200,9 +200,13 @@ def methods_table(answer: Answer) -> TextTable:
     choice = answer.choice
     headers = ["method", choice.recall, choice.niche, f"within {lost_share(answer)}", "setting", "tried", "seconds"]
     rows = [_method_row(answer, one) for name in choice.names if (one := choice.best_of(name)) is not None]
-    title = f"every method at its best by the rule, on validation; {choice.rounds} settings each"
+    title = f"every method at its best by the rule, on validation; {_settings(choice.rounds)} each"
     title += f", at most {answer.epochs} epochs" if answer.epochs else ""
     return TextTable(title, headers, rows, spare=("tried", "seconds", "setting"))
+
+
+def _settings(count: int) -> str:
+    return f"{count} setting{'' if count == 1 else 's'}"
 
 
 def _method_row(answer: Answer, one: Candidate) -> list[str]:

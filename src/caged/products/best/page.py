@@ -50,6 +50,7 @@ def _page(answer: Answer) -> Page:
         ),
         headline=Headline(f"Serve {chosen.display}.", why[:1].upper() + why[1:]),
         findings=others,
+        notice=" ".join(f"{note[0].upper()}{note[1:].rstrip('.')}." for note in answer.notes),
         sections=_sections(answer),
         glossary=glossary([MetricKey.parse(key) for key in (answer.choice.recall, answer.choice.niche)]),
         command=answer.command,
@@ -68,7 +69,7 @@ def _sections(answer: Answer) -> list[Section]:
         Section("What changes for your people", tiles=_tiles(answer), figure=_test_figure(answer)),
         Section("What was tried", _tried(answer), _candidates_figure(answer), bullets=_methods(answer)),
         Section("What to type next", commands=next_commands(answer)),
-        Section("How this was done", _procedure(answer), bullets=answer.notes),
+        Section("How this was done", _procedure(answer)),
     ]
 
 
@@ -170,10 +171,10 @@ def _known(value: float | None) -> float:
 def _procedure(answer: Answer) -> list[str]:
     parts, choice = answer.dataset["interactions"], answer.choice
     counts = ", ".join(f"{count:,} {name}" for name, count in parts.items())
-    epochs = f"at most {answer.epochs} epochs " if answer.epochs else ""
+    epochs = f"for at most {answer.epochs} epochs and " if answer.epochs else ""
     return [
-        f"The log was split ({answer.dataset['split']['kind']}: {counts}). Every method got the same {choice.rounds} "
-        f"turns, a setting each, {epochs}and the same seed; its defaults came first. Who has fewer settings than turns "
+        f"The log was split ({answer.dataset['split']['kind']}: {counts}). Methods took turns, a setting each, "
+        f"{choice.rounds} times, {epochs}with the same seed; the defaults came first. Who has fewer settings than that "
         "tried all of them.",
         f"The choice rests on the validation part alone: {lost_share(answer)} of the best {choice.recall} may be lost "
         "for niche items. The test part was read once, after the choice, with models that had learned from the "
