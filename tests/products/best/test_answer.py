@@ -88,7 +88,13 @@ def test_the_example_is_a_user_whose_id_can_be_typed(ids: list[Any], found: str 
 
 def test_the_page_says_what_the_terminal_says() -> None:
     page = answer_html(made(FOLDER))
-    for words in ("Serve Softmax adjusted.", "The best model for orders", "audit-before.html", "A note.", "--users ann"):
+    for words in (
+        "Serve Softmax adjusted.",
+        "The best model for orders",
+        "audit-before.html",
+        "A note.",
+        "--users ann",
+    ):
         assert words in page
     assert answer_sentences(made(FOLDER))[1].partition("; ")[0] in page
 

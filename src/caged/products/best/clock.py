@@ -9,8 +9,9 @@ from typing import Any
 
 from caged.progress import ProgressReport, unreported
 
-# Of the budget: test, pages, writing the model. What a refit takes is reserved apart.
-FINISHING = 0.1
+# For the test, the pages and the model: a share of the budget, and some seconds at least where that is not most of it.
+# What a refit takes is reserved apart.
+FINISHING, LEAST_FINISHING, MOST_FINISHING = 0.05, 10.0, 0.25
 
 
 @dataclass(eq=False)
@@ -37,7 +38,7 @@ class Clock:
     @property
     def to_search(self) -> float:
         """What is left before the end has to begin; a refit comes on top of that end."""
-        return self.left - FINISHING * self.budget
+        return self.left - min(max(FINISHING * self.budget, LEAST_FINISHING), MOST_FINISHING * self.budget)
 
     def tell(self, what: str) -> None:
         """One line for the whole command, so that the time left is that of the command."""

@@ -62,8 +62,7 @@ def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, cl
     """`pairs` are those of the whole log, which the last training learns from."""
     before = clock.elapsed
     linear, notes = _linear(data, wish, device)
-    # A step passes over every pair, and there are as many steps as batches of pairs.
-    factor = (pairs / len(data.train)) ** 2
+    factor = _growth(pairs, len(data.train))
     timing = _Timing(wish, data, device, clock)
     count = timing.faster_threads()
     set_threads(count)
@@ -83,6 +82,12 @@ def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, cl
         seconds=clock.elapsed - before,
         threads=count,
     )
+
+
+def _growth(pairs: int, timed: int) -> float:
+    """How much longer an epoch of `pairs` takes than one of `timed`. There are as many steps as batches of pairs; and
+    in a large log a step takes longer the more pairs it passes over, in a small one the batch is what takes time."""
+    return (pairs / timed) ** (2 if pairs > TIMED_PAIRS else 1)
 
 
 def _trained(
@@ -121,7 +126,7 @@ class _Timing:
         if pairs > TIMED_PAIRS:
             drawn = numpy_generator(self.wish.seed, "timing").permutation(pairs)[:TIMED_PAIRS]
             sample = replace(self.data, train=self.data.train.select(np.sort(drawn)))
-            scale = (pairs / TIMED_PAIRS) ** 2
+            scale = _growth(pairs, TIMED_PAIRS)
         watch = EpochsOf(self.clock, f"timing {display_name(method)}")
         self.clock.tell(watch.what)
         begun = self.clock.elapsed
