@@ -31,9 +31,9 @@ import numpy as np
 from benchmarks.circumstances import circumstances
 from benchmarks.made_up_artefact import ALIKE, write_made_up
 from benchmarks.rival_indexes import RIVALS, Rival, Search
+from benchmarks.table import index_table
 from caged.data.ids import Array
 from caged.files import write_json
-from caged.page.text_table import markdown_table
 from caged.products.serve import ServedModel
 from caged.products.serve.filters import ItemFilters, Kept
 from caged.products.serve.index import ItemIndex, item_table, library
@@ -46,7 +46,6 @@ BATCH = 16
 BUILDERS = 2  # threads that build
 PROBES = (8, 16, 32, 64, 128, 256, 1024)
 USERS = 1000
-HEADERS = ("index", "set to", "recall", "at 0.25", "at 0.5", "at 1", "ms CPU", "lists/s", "2 threads", "build s", "MiB")
 
 Lists = Callable[[Sequence[Wanted]], list[Array]]
 Case = tuple[str, int, Lists, float, int]  # name, setting, how to get lists, seconds to build, bytes
@@ -200,12 +199,6 @@ def filtered(model: ServedModel, people: int) -> Iterator[dict[str, Any]]:
                 }
 
 
-def row(result: dict[str, Any]) -> list[str]:
-    figures = [f"{value:.3f}" for value in result["recall"].values()]
-    speeds = [f"{result[name]:,.0f}" for name in ("lists_per_s", "lists_per_s_two_threads", "build_s", "mib")]
-    return [result["index"], str(result["setting"]), *figures, f"{result['cpu_ms']:.2f}", *speeds]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Compare indexes for large catalogues.")
     parser.add_argument("--items", type=int, default=1_000_000)
@@ -230,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     given.json, {**circumstances("benchmarks.index", packages=["faiss-cpu"]), "results": results}
                 )
     if not given.filters:
-        print(markdown_table(HEADERS, [row(one) for one in results], (False, *[True] * (len(HEADERS) - 1))))
+        print(index_table(results))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,19 @@ from tools.marked import filled
 
 HERE = Path(__file__).parent
 HEADERS = ("benchmark", "data", "threads", "ours", "reference", "ratio", "of ceiling", "beside")
+INDEX_HEADERS = (
+    "index",
+    "set to",
+    "recall",
+    "at 0.25",
+    "at 0.5",
+    "at 1",
+    "ms CPU",
+    "lists/s",
+    "two threads",
+    "build s",
+    "MiB",
+)
 NUMERIC = (False, False, True, True, True, True, True, False)
 
 
@@ -50,9 +64,35 @@ def table(record: dict[str, Any]) -> str:
     return f"{written}\n\n{origin}"
 
 
+def index_table(results: Sequence[dict[str, Any]]) -> str:
+    """Of `python -m benchmarks.index`."""
+    return markdown_table(INDEX_HEADERS, [_index_row(one) for one in results], (False, *[True] * 10))
+
+
+def _index_row(result: dict[str, Any]) -> list[str]:
+    recalls = [f"{value:.3f}" for value in result["recall"].values()]
+    others = [f"{result[name]:,.0f}" for name in ("lists_per_s", "lists_per_s_two_threads", "build_s", "mib")]
+    return [result["index"], str(result["setting"]), *recalls, f"{result['cpu_ms']:.2f}", *others]
+
+
+def _index_record(record: dict[str, Any]) -> str:
+    load = "/".join(f"{value:.1f}" for value in record["load_average"])
+    versions = ", ".join(f"{name} {record['versions'][name]}" for name in ("faiss-cpu", "numpy"))
+    return (
+        f"{index_table(record['results'])}\n\n`{record['command']}`, finished {record['finished']}, "
+        f"{record['hardware']['cpu']}, {record['hardware']['cores']} cores, {versions}; load average at the end {load}"
+    )
+
+
 def updated(text: str) -> str:
     """The document with every table made anew."""
-    return filled(text, {"table": lambda name: table(read_json(HERE / "results" / name))})
+    return filled(
+        text,
+        {
+            "table": lambda name: table(read_json(HERE / "results" / name)),
+            "index": lambda name: _index_record(read_json(HERE / "results" / name)),
+        },
+    )
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 from benchmarks.made_up_artefact import write_made_up
 from caged.errors import RunError
 from caged.products.serve import MANIFEST, Ask, Engine, ServedModel
+from caged.products.serve.filters import Kept
 from caged.products.serve.index import INDEX
 from caged.products.serve.index_build import recall
-from caged.products.serve.manifest import checksum
+from caged.products.serve.manifest import Notch, checksum
+from caged.products.serve.ranking import Ranking, Wanted
 from tests.cli.invoke import caged, refused
 
 pytest.importorskip("faiss")
@@ -63,6 +66,23 @@ def test_a_filter_that_keeps_half_gets_as_many_items(engines: tuple[Engine, Engi
     assert {len(one) for one in indexed} == {30}
     assert all((halves[one] == 1).all() for one in indexed)
     assert recall(exact, indexed) >= 0.97
+
+
+def test_a_filter_that_keeps_what_somebody_likes_least_is_found_in_other_lists(engines: tuple[Engine, Engine]) -> None:
+    """The lists that score highest hold none of it."""
+    model = engines[0].model
+    vector = model.user_vector(0)
+    scores = model.item_vectors @ vector
+    marks = scores <= np.quantile(scores, 0.3)
+    nothing = np.empty(0, dtype=np.int64)
+    kept = Kept("least", None, marks, int(marks.sum()))
+    wanted = Wanted(20, nothing, vector, 0.0, None, kept, None, nothing)
+    index = engines[0].ranking.index
+    assert index is not None
+    narrow = replace(index, stated=replace(index.stated, notches=(Notch(0.0, 2, 0.0),)))
+    (found,), (exact,) = (ranking.best([wanted]) for ranking in (Ranking(model, narrow), engines[1].ranking))
+    assert marks[found.rows].all()
+    assert len(np.intersect1d(found.rows, exact.rows)) >= 19
 
 
 def test_a_filter_that_keeps_few_is_exact(engines: tuple[Engine, Engine]) -> None:

@@ -12,6 +12,7 @@ one index serves every notch. How many lists are read for a notch was measured w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,22 +86,35 @@ class ItemIndex:
 
         A filter that keeps a share of the items needs more lists, so that as many items are looked at.
         """
-        faiss = library()
-        assert faiss is not None  # it read the lists
         queries = np.c_[vectors, -penalties / np.float32(self.stated.scale)].astype(np.float32)
         count = self.candidates_for(k, left_out)
         assert count is not None
-        chosen: dict[str, Any] = {"nprobe": probes}
         of_head = queries @ self.head_table.T
         if kept is not None:
             assert kept.marks is not None  # few rows need no index
-            share = kept.count / len(kept.marks)
-            chosen["nprobe"] = min(self.stated.lists, int(np.ceil(probes / share)))
-            chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(kept.marks, bitorder="little"))
+            probes = min(self.stated.lists, math.ceil(probes * len(kept.marks) / kept.count))
             of_head[:, ~kept.marks[self.head]] = -np.inf
-        found = self.lists.search(queries, count, params=faiss.SearchParametersIVF(**chosen))[1]
         best = largest(of_head, k + left_out)
+        found = self._from_lists(queries, count, probes, None if kept is None else kept.marks)
         return [np.concatenate((self.head[places], rows[rows >= 0])) for places, rows in zip(best, found, strict=True)]
+
+    def _from_lists(self, queries: Array, count: int, probes: int, marks: Array | None) -> Array:
+        """(queries, count) rows, -1 where there are no more.
+
+        Items that pass a filter may all lie in lists that score low. Whoever gets fewer than asked for from the lists
+        that were read gets them from all lists.
+        """
+        faiss = library()
+        assert faiss is not None  # it read the lists
+        chosen: dict[str, Any] = {}
+        if marks is not None:
+            chosen["sel"] = faiss.IDSelectorBitmap(np.packbits(marks, bitorder="little"))
+        found: Array = self.lists.search(queries, count, params=faiss.SearchParametersIVF(nprobe=probes, **chosen))[1]
+        short = np.flatnonzero(found.min(axis=1) < 0)
+        if len(short) and probes < self.stated.lists:
+            everywhere = faiss.SearchParametersIVF(nprobe=self.stated.lists, **chosen)
+            found[short] = self.lists.search(queries[short], count, params=everywhere)[1]
+        return found
 
 
 def item_table(model: ServedModel, rows: Array, scale: float) -> Array:
