@@ -90,6 +90,7 @@ def test_the_answer_again_its_tables_its_record_and_its_preset(world: Path) -> N
         (("--resume", "t", "--trials", "3"), "leave --trials out"),
         (("--resume", "t"), "holds no journal.jsonl"),
         (("show", "t"), "holds no journal.jsonl"),
+        (("--data", "log.csv", "--methods", "ease", "--out", "t", "--record", "log.csv"), "cannot write records"),
         (("show", "t", "--latex", "none/t.tex"), "cannot write --latex"),
         (("preset", "log.csv"), "not readable JSON"),
         (

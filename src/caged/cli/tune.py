@@ -38,6 +38,7 @@ from caged.products.tune import (
     answer_markdown,
     answer_sentences,
     answer_tables,
+    check_record,
     declared_space,
     make_settings,
     preset_of_record,
@@ -138,6 +139,7 @@ def tune(
     if ctx.invoked_subcommand is not None:
         return
     seconds = None if budget is None else seconds_in(budget)
+    check_record(record, variant)
     folder = resume_ or out
     try:
         with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
@@ -261,6 +263,7 @@ def show(
     for option, path in files.items():
         if path is not None:
             check_file(option, path)
+    check_record(record, variant)
     answer = told_tune(folder)
     _report(answer, as_json=as_json, record=record, variant=variant)
     command = command_line()

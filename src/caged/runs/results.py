@@ -49,10 +49,15 @@ class ResultPlace:
     def checked_path(self, dataset: str, spec: Mapping[str, Any]) -> Path:
         """The same; refused where it could not be written, without creating anything."""
         path = self.path(dataset, spec)
-        existing = next(parent for parent in path.parents if parent.exists())
-        if not existing.is_dir() or not os.access(existing, os.W_OK):
-            raise RunError(f"cannot write records below {existing}; choose a --record folder that you may write to")
+        refuse_unwritable(path.parent)
         return path
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """An error where no record could be written to `folder`, which need not exist yet; nothing is created."""
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise RunError(f"cannot write records below {existing}; choose a --record folder that you may write to")
 
 
 def write_result(

@@ -51,4 +51,4 @@ def test_nobody_wins(answered: Answered) -> None:
 def test_one_side_may_lack_its_tests(answered: Answered) -> None:
     page = answer_html(answered(tests=Finals(on_test(ips=[0.4]), left=1)), COMMAND)
     check_page(page)
-    assert "1 trainings of chosen settings" in page
+    assert "still to be made and tested: 1." in page

@@ -9,7 +9,7 @@ import pytest
 
 from caged.errors import ConfigError, RunError
 from caged.products.tune.finals import Finals
-from caged.products.tune.record import preset_of_record, read_record, record_path, write_record
+from caged.products.tune.record import check_record, preset_of_record, read_record, write_record
 from caged.runs.presets import preset_names
 from caged.runs.spec import resolve
 from tests.products.tune.answered import Answered, on_test
@@ -64,8 +64,18 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"dataset": "x", "methods": {}, "command": "", "format": 0}))
     with pytest.raises(RunError, match="another format"):
         read_record(path)
+
+
+def test_a_record_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="variant 'a b'"):
-        record_path(tmp_path, "x", "a b")
+        check_record(tmp_path, "a b")
+    with pytest.raises(ConfigError, match="say where to write it with --record"):
+        check_record(None, "niche")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunError, match="cannot write records below"):
+        check_record(tmp_path / "file", None)
+    check_record(tmp_path / "new" / "results", "niche")
+    assert not (tmp_path / "new").exists()
 
 
 def test_every_preset_that_is_shipped_has_its_record() -> None:

@@ -25,7 +25,7 @@ def test_an_interval_that_holds_zero_may_be_chance(answered: Answered, tmp_path:
     assert sure == (
         "Difference on the test part to lightgcn: 0.0000, 95% interval over users 0.0000 to 0.0000 (may be chance)."
     )
-    assert left == "2 trainings of chosen settings are still to be made and tested."
+    assert left == "Trainings that are still to be made and tested: 2."
 
 
 def test_a_constraint_is_told_with_its_number(answered: Answered) -> None:

@@ -26,7 +26,7 @@ from caged.products.tune.answer import Answer, answer_json
 from caged.products.tune.journal import STOPPED, Journal, Trial
 from caged.products.tune.objective import Constraint, Goal, Limit, Objective, front
 from caged.products.tune.page import answer_html, write_page
-from caged.products.tune.record import preset_of_record, read_record, write_record
+from caged.products.tune.record import check_record, preset_of_record, read_record, write_record
 from caged.products.tune.run import NothingChosen, resume_tune, start_tune, told_tune
 from caged.products.tune.settings import Settings, make_settings, seconds_in
 from caged.products.tune.space import Values, declared_space, space_json, space_toml
@@ -55,6 +55,7 @@ __all__ = [
     "answer_markdown",
     "answer_sentences",
     "answer_tables",
+    "check_record",
     "declared_space",
     "front",
     "load_search_data",

@@ -31,7 +31,7 @@ from caged.products.tune.tables import (
     setting_text,
     tuned_table,
 )
-from caged.products.tune.words import chance, held, lead_over_second
+from caged.products.tune.words import chance, held, lead_over_second, still_to_test
 
 _STRONGEST = 10  # options in the chart
 _TERMS = {
@@ -91,7 +91,7 @@ def _notice(answer: Answer) -> str:
     if not answer.tested:
         return "The search is not closed: nothing is tested yet, and what is chosen may change."
     if answer.tests.left:
-        return f"{answer.tests.left} trainings of chosen settings are still to be made and tested."
+        return still_to_test(answer)
     return ""
 
 

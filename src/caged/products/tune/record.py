@@ -19,16 +19,25 @@ from caged.files import make_parent, read_json, write_json
 from caged.products.tune.answer import Answer, answer_json
 from caged.products.tune.choice import Chosen
 from caged.products.tune.presets import chosen_options, toml_text
-from caged.runs.results import shareable
+from caged.runs.results import refuse_unwritable, shareable
 
 FOLDER, FORMAT = "tunes", 1
 # Of each training, at the cut-off of the objective, beside what the answer shows.
 _MAIN = ("recall", "ndcg", "recall/niche", "ndcg/niche", "tail_share", "gini", "coverage", "arp")
 
 
-def record_path(root: Path, dataset: str, variant: str | None = None) -> Path:
+def check_record(root: Path | None, variant: str | None) -> None:
+    """Before the work: a record could be written there. Nothing is created."""
     if variant is not None and not re.fullmatch(r"[A-Za-z0-9._-]+", variant):
         raise ConfigError(f"variant '{variant}' must consist of letters, digits, '.', '_' and '-'; choose another name")
+    if root is None:
+        if variant is not None:
+            raise ConfigError(f"--variant {variant} is the name of a record; say where to write it with --record")
+        return
+    refuse_unwritable(root / FOLDER)
+
+
+def record_path(root: Path, dataset: str, variant: str | None = None) -> Path:
     return root / FOLDER / (f"{dataset}-{variant}.json" if variant else f"{dataset}.json")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -158,11 +157,13 @@ def _ended(search: Search, budget: float | None, finish: bool) -> Answer:
 
 def _described(search: Search, command: str) -> dict[str, Any]:
     """What the record says about where its numbers come from."""
+    import optuna  # a folder that was carried along has no metadata to ask
+
     return {
         "command": command,
         "dataset": search.given.data.name,
         "started": now(),
-        "versions": {**versions(), "optuna": metadata.version("optuna")},
+        "versions": {**versions(), "optuna": optuna.__version__},
         "hardware": hardware(resolve_device(search.settings.device)),
         "threads": torch.get_num_threads(),
     }

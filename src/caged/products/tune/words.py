@@ -26,8 +26,12 @@ def answer_sentences(answer: Answer) -> list[str]:
     if margin is not None and (sure := how_sure(margin)):
         said.append(f"Difference on the test part to {margin.name}: {sure}.")
     if answer.tests.left:
-        said.append(f"{answer.tests.left} trainings of chosen settings are still to be made and tested.")
+        said.append(still_to_test(answer))
     return said
+
+
+def still_to_test(answer: Answer) -> str:
+    return f"Trainings that are still to be made and tested: {answer.tests.left}."
 
 
 def held(answer: Answer) -> str:
