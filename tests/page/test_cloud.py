@@ -39,3 +39,13 @@ def test_a_limit_is_drawn_where_it_is() -> None:
     words = "at least 0.4, which nobody reaches"
     (anchor,) = re.findall(rf'text-anchor="(\w+)"[^>]*>{words}', drawn(x_limit=(0.4, words)))
     assert anchor == "end"  # the axis reaches it, and beyond there is no room
+
+
+def test_a_name_hides_no_dot_where_it_can_stand_elsewhere() -> None:
+    """To the right of the named dot there are others, to the left there are none."""
+    dots = [Dot(0.2, 0.2, 0, "named", name="chosen"), *(Dot(0.2 + step / 100, 0.2, 0, "x") for step in range(1, 9))]
+    dots.append(Dot(0.1, 0.1, 0, "far"))
+    picture = cloud(dots, dots[:1], {"a": 0}, title="t", description="d", x_label="x", y_label="y")
+    (left,) = re.findall(r'<text x="([\d.]+)"[^>]*>chosen<', picture)
+    (ring,) = re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="7"', picture)
+    assert float(left) < float(ring)

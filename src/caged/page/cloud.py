@@ -49,7 +49,8 @@ def cloud(
     ordered = sorted(dots, key=lambda dot: bool(dot.name))  # what stands out lies on top
     drawn += [_drawn(dot, plot) for dot in ordered]
     named = {dot.name: (plot.across(dot.x), plot.upward(dot.y)) for dot in dots if dot.name}
-    drawn += names_beside(named, list(named), plot.box)
+    others = [(plot.across(dot.x), plot.upward(dot.y)) for dot in dots if not dot.name]
+    drawn += names_beside(named, list(named), plot.box, others)
     return svg.drawing(drawn, title, description, width, height)
 
 

@@ -13,6 +13,7 @@ from caged.page.svg import Scale, colour, label, tag, text_width
 
 _MARK = 9.0  # distance between a point and its name
 _LINE = 16.0  # height of a name
+_SIDES = 6  # of a point, before a name moves further away
 _BOLD = 1.1  # how much wider the names of the front are
 
 
@@ -165,20 +166,37 @@ def front_line(places: Sequence[tuple[float, float]], plot: Plot) -> str:
     return tag("path", d=" ".join(path), style=style)
 
 
-def names_beside(places: Mapping[str, tuple[float, float]], front: Sequence[str], plot: Box) -> Iterator[str]:
-    """Each name beside its point, on the first side where it touches no point and no other name."""
+def names_beside(
+    places: Mapping[str, tuple[float, float]],
+    front: Sequence[str],
+    plot: Box,
+    dots: Sequence[tuple[float, float]] = (),
+) -> Iterator[str]:
+    """Each name beside its point, on the first side where it touches no point with a name and no other name.
+
+    Where there are `dots` without a name, on the side where it hides fewest of them, unless that is further away.
+    """
+    hidden = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
     for index, (name, (x, y)) in enumerate(places.items()):
         size = text_width(name) * (_BOLD if name in front else 1)
         others = [*taken[:index], *taken[index + 1 :]]
         boxes = list(_sides(x, y, size))
         free = [box for box in boxes if _inside(box, plot) and not any(box.touches(other) for other in others)]
-        box = free[0] if free else next((one for one in boxes if _inside(one, plot)), boxes[0])
+        possible = free or [box for box in boxes if _inside(box, plot)] or boxes[:1]
+        box = _cheapest(possible, boxes, hidden)
         taken.append(box)
         # A rim in the colour of the page keeps the name readable where a line passes behind it.
         rim = f"paint-order:stroke;stroke:{svg.SURFACE};stroke-width:4px;stroke-linejoin:round"
         style = f"fill:{svg.INK};{rim}{';font-weight:600' if name in front else ''}"
         yield tag("text", svg.words(name), x=box.left, y=box.bottom - 4, style=style)
+
+
+def _cheapest(possible: Sequence[Box], boxes: Sequence[Box], hidden: Sequence[Box]) -> Box:
+    """The first that hides fewest; a step further away counts like a hidden dot."""
+    if not hidden:
+        return possible[0]
+    return min(possible, key=lambda box: sum(map(box.touches, hidden)) + boxes.index(box) // _SIDES)
 
 
 def _sides(x: float, y: float, size: float) -> Iterator[Box]:
