@@ -310,9 +310,10 @@ def _effect_figure(answer: Answer) -> Figure:
 
     sure = [effect for effect in effects if effect.p_adjusted < 0.05]
     lasting = f"{len(sure)} of {len(effects)} are more than chance (p below 0.05)." if sure else "All may be chance."
+    pruned = " Pruned trials are not counted." if answer.settings.prune else ""
     caption = (
         f"Of the differences in {key} between the trials of a method, the share that goes with one option alone. "
-        f"{lasting} Options that only act together are not seen, and trials gather where values were good, so this "
+        f"{lasting}{pruned} Options that only act together are not seen, and trials gather where values were good, so this "
         f"describes these trials rather than the option. The {len(rows)} largest of {len(effects)} are drawn."
     )
     return Figure([Panel(draw)], caption, _table(effect_table(answer)))
