@@ -313,8 +313,8 @@ def _effect_figure(answer: Answer) -> Figure:
     pruned = " Pruned trials are not counted." if answer.settings.prune else ""
     caption = (
         f"Of the differences in {key} between the trials of a method, the share that goes with one option alone. "
-        f"{lasting}{pruned} Options that only act together are not seen, and trials gather where values were good, so this "
-        f"describes these trials rather than the option. The {len(rows)} largest of {len(effects)} are drawn."
+        f"{lasting}{pruned} Options that only act together are not seen, and trials gather where values were good, so "
+        f"this describes these trials rather than the option. The {len(rows)} largest of {len(effects)} are drawn."
     )
     return Figure([Panel(draw)], caption, _table(effect_table(answer)))
 
