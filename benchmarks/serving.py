@@ -2,10 +2,12 @@
 
 python -m benchmarks.serving                     10,000 items, K = 64, top-20: one by one, and in batches of 100
 python -m benchmarks.serving --items 1000000     through an index; also with filters and the knob
+python -m benchmarks.serving --out benchmarks/results/serving_10k_cpu2.json
 
 More than 200,000 items have an index; `search` says what recall was measured for it.
 
-Server and wrk share the machine. The load average is that of everything else before the start.
+Server and wrk share the machine. The load average is that of everything else before the start. wrk keeps 16 connections
+open for single lists and 4 for batches, and asks the next question on each as soon as it has the last answer.
 """
 
 from __future__ import annotations
@@ -24,11 +26,15 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
+from benchmarks.circumstances import circumstances
 from benchmarks.made_up_artefact import CATEGORIES, write_made_up
+from caged.files import make_parent, write_json
 from caged.products.serve import Engine, ServedModel
 from caged.products.serve.index_build import LEAST_ITEMS
 
+PACKAGES = ("fastapi", "uvicorn", "uvloop", "httptools", "orjson", "pydantic")  # whose versions a record names
 BATCH = 100
+ONE_BY_ONE, IN_BATCHES = 16, 4  # connections
 WARMING_S = 3  # until every filter was asked for
 ASK = """
 wrk.method = "POST"
@@ -103,13 +109,13 @@ def measure(items: int, users: int, width: int, seconds: int) -> dict[str, Any]:
         (place / "many.lua").write_text(ask.replace("ASIDE", "") + MANY.replace("BATCH", str(BATCH)))
         load = os.getloadavg()[0]
         with serving(place / "artefact") as server:
-            one = wrk(server.address, place / "one.lua", 16, seconds)
-            many = wrk(server.address, place / "many.lua", 4, seconds)
+            one = wrk(server.address, place / "one.lua", ONE_BY_ONE, seconds)
+            many = wrk(server.address, place / "many.lua", IN_BATCHES, seconds)
             besides = {}
             for name, aside in asides().items() if large else ():
                 (place / "aside.lua").write_text(ask.replace("ASIDE", aside) + ONE)
-                wrk(server.address, place / "aside.lua", 16, WARMING_S)
-                besides[name] = wrk(server.address, place / "aside.lua", 16, seconds)
+                wrk(server.address, place / "aside.lua", ONE_BY_ONE, WARMING_S)
+                besides[name] = wrk(server.address, place / "aside.lua", ONE_BY_ONE, seconds)
         search = Engine(ServedModel.load(place / "artefact", check=False)).search
     return {
         "items": items,
@@ -117,8 +123,8 @@ def measure(items: int, users: int, width: int, seconds: int) -> dict[str, Any]:
         "search": search,
         "load_before": load,
         "ready_s": server.ready_s,
-        "one_by_one": one,
-        "batches": {**many, "users_per_s": BATCH * many["requests_per_s"]},
+        "one_by_one": {**one, "connections": ONE_BY_ONE},
+        "batches": {**many, "connections": IN_BATCHES, "users_per_s": BATCH * many["requests_per_s"]},
         **besides,
     }
 
@@ -129,10 +135,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--users", type=int, default=5_000)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--out", type=Path, help="also write the record to this file")
     given = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed; it is a package of most systems")
-    print(json.dumps(measure(given.items, given.users, given.width, given.seconds), indent=2))
+    if given.out is not None:
+        make_parent(given.out)
+    found = measure(given.items, given.users, given.width, given.seconds)
+    record = {**found, **circumstances("benchmarks.serving", packages=PACKAGES)}
+    print(json.dumps(record, indent=2))
+    if given.out is not None:
+        write_json(given.out, record)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ import numpy as np
 import uvloop
 
 from benchmarks.circumstances import circumstances
-from benchmarks.serving import Serving, serving
+from benchmarks.serving import PACKAGES, Serving, serving
 from benchmarks.soak_client import Tally, fire
 from benchmarks.soak_questions import METHODS, Question, Truth, Writer, write_models
 from caged.files import make_parent, write_json
@@ -38,7 +38,6 @@ from caged.products.serve.served import Served
 GOOD = 4000  # different good questions
 WIDTH = 16  # connections
 FLAT = 0.05
-PACKAGES = ("fastapi", "uvicorn", "uvloop", "httptools", "orjson", "pydantic")
 
 
 class Swapper(Thread):

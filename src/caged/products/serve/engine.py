@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +18,7 @@ from caged.products.serve.requests import Ask, Limits
 from caged.products.serve.search import largest
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(NamedTuple):
     """Items best first, as rows of the model."""
 
     items: Array
@@ -28,8 +26,7 @@ class Answer:
     unknown_items: list[Any]  # of the history; passed over
 
 
-@dataclass(frozen=True, eq=False)
-class Asker:
+class Asker(NamedTuple):
     """What is known of the person: known ones have a row, new ones a history."""
 
     user: int | None

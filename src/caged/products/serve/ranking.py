@@ -8,7 +8,6 @@ exactly; where it cannot give enough of them, the whole catalogue is searched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -28,9 +27,8 @@ SCORES_AT_MOST = 2**24  # which is 64 MiB
 GATHERED_BYTES = 2**28  # of vectors that pass filters
 
 
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """A list that can be made."""
+class Wanted(NamedTuple):
+    """A list that can be made. Like whatever is made for every request, a tuple: those are made fastest."""
 
     k: int
     history: Array  # rows of the person's items

@@ -30,10 +30,7 @@ class Limits:
 
 
 class Ask(NamedTuple):
-    """Who asks, and for what. Exactly one of `user_id` and `history` says who.
-
-    A tuple, since a batch makes hundreds of them which a frozen dataclass would slow down.
-    """
+    """Who asks, and for what. Exactly one of `user_id` and `history` says who."""
 
     user_id: str | int | None = None
     history: Sequence[str | int] | None = None
