@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from caged.data.known import dataset_title
 from caged.errors import RunError
 from caged.page.numbers import percent_change
 from caged.page.text_table import markdown, markdown_table
 from caged.products.reproduction.cells import Cell, Gap
 from caged.products.reproduction.printed import DATASETS, printed_value
 from caged.products.reproduction.sheets import caption, marked_cell, sheets
-from caged.products.reproduction.tables import dataset_title, study_tables
+from caged.products.reproduction.tables import study_tables
 from tools import reproduction_effects as effects
 from tools.marked import filled, rewrite
 from tools.reproduction_effects import Study

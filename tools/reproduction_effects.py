@@ -11,11 +11,11 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from caged.data.known import dataset_title
 from caged.page.numbers import percent_change
 from caged.page.text_table import markdown_table
 from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of
 from caged.products.reproduction.printed import DATASETS, Printed, printed_value
-from caged.products.reproduction.tables import dataset_title
 from caged.products.study import Plan, PlannedRun, Recorded, read_plan, recorded
 
 MISSING = "not recorded"

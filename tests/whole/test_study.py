@@ -155,3 +155,9 @@ def test_the_smoke_plan_runs_to_its_end(tmp_path: Path) -> None:
     assert outcome.code == 0, outcome
     status = json.loads(caged("study", "status", plan, *places, "--json").out)
     assert (status["to_run"], len(status["recorded"])) == ([], len(read_plan(plan).runs))
+    tables = caged("study", "tables", plan, *places[:2])
+    assert tables.code == 0, tables.err
+    assert "CAGED control: constant" in tables.out
+    figures = caged("study", "figures", plan, *places[:2], "-o", tmp_path / "figures")
+    assert figures.code == 0, figures.err
+    assert {path.name.partition("-")[0] for path in (tmp_path / "figures").iterdir()} >= {"lambda", "densities"}

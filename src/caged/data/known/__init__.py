@@ -8,7 +8,7 @@ download   a file from the web, complete or absent
 archives   named files out of an archive that nobody vouches for
 """
 
-from caged.data.known.datasets import DATASETS, Dataset
+from caged.data.known.datasets import DATASETS, Dataset, dataset_title
 from caged.data.known.folder import data_folder, dataset_in, dataset_named, folder_of
 
-__all__ = ["DATASETS", "Dataset", "data_folder", "dataset_in", "dataset_named", "folder_of"]
+__all__ = ["DATASETS", "Dataset", "data_folder", "dataset_in", "dataset_named", "dataset_title", "folder_of"]

@@ -460,3 +460,16 @@ _ROWS = (
     ),
 )
 DATASETS = {dataset.name: dataset for dataset in _ROWS}
+
+
+def dataset_title(data: str) -> str:
+    """As papers call it; a part of a dataset says how much of it there is.
+
+    >>> dataset_title("epinions-caged"), dataset_title("pinterest-caged"), dataset_title("ours")
+    ('Epinions', 'Pinterest (37,501 of 55,186 users)', 'ours')
+    """
+    known = DATASETS.get(data)
+    if known is None:
+        return data
+    part = f" ({known.partial.partition(' and ')[0]})" if known.partial else ""
+    return (known.display or data) + part

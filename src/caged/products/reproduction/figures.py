@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from caged.data.known import dataset_title
 from caged.evaluation.metrics import MetricKey
 from caged.models import display_name
 from caged.page import svg
@@ -21,7 +22,6 @@ from caged.products.reproduction.cells import Cell, Seeds, cell_of
 from caged.products.reproduction.tables import (
     MAIN,
     K,
-    dataset_title,
     further_seeds,
     row_title,
     value_of,

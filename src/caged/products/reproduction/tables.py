@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from caged.data.known import DATASETS
+from caged.data.known import dataset_title
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL, holm
 from caged.models import display_name
@@ -91,19 +91,6 @@ class StudyTable:
 
 def _as_json(cell: Content) -> dict[str, Any]:
     return cell._asdict() if isinstance(cell, Printed) else cell.to_json()
-
-
-def dataset_title(data: str) -> str:
-    """As papers call it; a part of a dataset says how much of it there is.
-
-    >>> dataset_title("epinions-caged"), dataset_title("pinterest-caged"), dataset_title("ours")
-    ('Epinions', 'Pinterest (37,501 of 55,186 users)', 'ours')
-    """
-    known = DATASETS.get(data)
-    if known is None:
-        return data
-    part = f" ({known.partial.partition(' and ')[0]})" if known.partial else ""
-    return (known.display or data) + part
 
 
 def study_tables(

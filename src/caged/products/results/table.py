@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from caged.data.known import DATASETS
+from caged.data.known import dataset_title
 from caged.errors import ConfigError, unknown
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEAST_RUNS, LEVEL, holm, student_half, welch_test
@@ -61,7 +61,7 @@ class ResultsTable:
     def datasets(self) -> list[tuple[str, int]]:
         """The groups of columns, as papers call them, and how many columns each has."""
         groups = [(name, len(list(part))) for name, part in groupby(column.dataset for column in self.columns)]
-        shown = [_display(name) for name, _ in groups]
+        shown = [dataset_title(name) for name, _ in groups]
         # Two splits of the same data share a name; side by side they keep their own.
         return [
             (name if shown.count(display) > 1 else display, count)
@@ -128,11 +128,6 @@ def _row_name(name: str) -> str:
     """
     method, _, variant = name.partition("-")
     return display_name(method) + (f" ({variant.replace('_', ' ')})" if variant else "")
-
-
-def _display(dataset: str) -> str:
-    known = DATASETS.get(dataset)
-    return known.display if known is not None and known.display else dataset
 
 
 def _keys(entries: Sequence[Entry], metrics: Sequence[str] | None) -> list[MetricKey]:
