@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from caged.products.best.choice import Candidate, Choice, ranking
-from caged.products.tune import Goal, Limit, Objective
+from caged.products.best.choice import Candidate, Choice, _most_accurate, ranking
+from caged.products.tune import Goal, Limit, Objective, Trial
 
 GOAL = Goal(Objective("recall@20/niche"), (Limit("recall@20", ">=", 0.99),))
 
@@ -34,6 +34,19 @@ def test_of_equals_the_more_accurate_one_wins_then_who_came_first() -> None:
 
 def test_where_no_niche_item_can_be_found_accuracy_decides() -> None:
     assert order(candidate("less", 0.99, None), candidate("more", 1.0, None)) == ["more", "less"]
+
+
+def test_popularity_is_taken_out_of_the_most_accurate_of_each_method() -> None:
+    trials = [
+        Trial("ease", 0, {}, metrics={"recall@20": 0.2}),
+        Trial("softmax", 0, {}, metrics={"recall@20": None}),
+        Trial("ease", 1, {}, metrics={"recall@20": 0.3}),
+        Trial("ease", 2, {}, metrics={"recall@20": 0.3}),
+    ]
+    assert [(trial.method, trial.number) for trial in _most_accurate(trials, "recall@20")] == [
+        ("ease", 1),
+        ("softmax", 0),
+    ]
 
 
 def test_a_choice_comes_back_from_its_file() -> None:

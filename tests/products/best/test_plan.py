@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from caged.evaluation.adjust import GRID
 from caged.products.best import plan as module
 from caged.products.best import run
 from caged.products.best.clock import Clock
@@ -82,9 +84,12 @@ def test_an_epoch_of_a_large_log_is_timed_on_some_of_its_pairs(tmp_path: Path, m
     def run_trial(spec: Any, sample: Any, *_: object, observers: tuple[Any, ...], **__: object) -> None:
         seen.append(len(sample.train))
         observers[0].seconds.append(2.0)
+        observers[0].validation.append(0.5)
 
     monkeypatch.setattr(module, "run_trial", run_trial)
-    found = module._Timing(asked, data, torch.device("cpu"), clock).epoch("lightgcn")
+    timing = module._Timing(asked, data, torch.device("cpu"), clock)
+    found = timing.epoch("lightgcn")
+    assert timing.validation == 0.5  # that part is measured as it is
     assert seen == [100]
     assert found == pytest.approx(2.0 * (len(data.train) / 100) ** 2)
 
@@ -117,6 +122,13 @@ def test_who_names_the_threads_gets_them(tmp_path: Path) -> None:
     asked = wish(written(tmp_path), threads=2)
     data, _ = run.read_log(asked)
     assert module._Timing(asked, data, torch.device("cpu"), Clock(600)).faster_threads() is None
+
+
+def test_time_is_kept_for_every_strength_of_every_method_but_bestsellers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(tmp_path, monkeypatch, 20, {"lightgcn": 0.2, "softmax": 0.5})
+    assert replace(plan, validation=2.0).adjusting == 3 * len(GRID) * 2.0
 
 
 def test_a_plan_comes_back_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """The choice, on the validation part alone: who recommends most niche items well without losing accuracy.
 
-Candidates are all trainings of whole rounds, and each of those that is close enough to the best recall once more with
-popularity taken out of its scores, as far as that keeps it close enough.
+Candidates are all trainings of whole rounds. The most accurate one of each method, if it is close enough to the best
+recall, is one once more with popularity taken out of its scores, as far as that keeps it close enough.
 """
 
 from __future__ import annotations
@@ -72,11 +72,10 @@ class Choice:
 
 def choose(search: Search) -> Choice:
     """The test part is not in memory."""
-    goal = search.goal()
-    found = []
-    for trial in search.counted():
-        found.append(_candidate(trial, None, trial.metrics or {}, goal))
-        if found[-1].within and trial.method != BESTSELLERS:
+    goal, counted = search.goal(), search.counted()
+    found = [_candidate(trial, None, trial.metrics or {}, goal) for trial in counted]
+    for trial in _most_accurate(counted, search.recall):
+        if goal.feasible(trial.metrics or {}) and trial.method != BESTSELLERS:
             search.clock.tell(f"taking popularity out of {display_name(trial.method)}")
             found += _adjusted(search, trial, goal)
     ranked = ranking(found, goal, search.recall)
@@ -88,6 +87,19 @@ def ranking(candidates: Sequence[Candidate], goal: Goal, recall: str) -> list[Ca
     return sorted(candidates, key=lambda one: (*goal.order(one.metrics), one.metrics.get(recall) or 0.0), reverse=True)
 
 
+def _most_accurate(trials: Sequence[Trial], recall: str) -> list[Trial]:
+    """One of each method."""
+    best: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.method not in best or _recall(trial, recall) > _recall(best[trial.method], recall):
+            best[trial.method] = trial
+    return list(best.values())
+
+
+def _recall(trial: Trial, key: str) -> float:
+    return (trial.metrics or {}).get(key) or 0.0
+
+
 def _candidate(trial: Trial, strength: float | None, metrics: Mapping[str, float | None], goal: Goal) -> Candidate:
     within = goal.feasible(metrics)
     return Candidate(trial.method, trial.number, trial.values, strength, dict(metrics), trial.best_epoch, within)
@@ -95,7 +107,7 @@ def _candidate(trial: Trial, strength: float | None, metrics: Mapping[str, float
 
 def _adjusted(search: Search, trial: Trial, goal: Goal) -> list[Candidate]:
     """With as much popularity out as leaves it close enough to the best; none where that is nothing."""
-    own = (trial.metrics or {})[search.recall]
+    own = _recall(trial, search.recall)
     if not own:
         return []
     keep = min(1.0, goal.limits[0].value / own * (1 + ROUNDING))

@@ -51,8 +51,10 @@ class EpochsOf:
     def __init__(self, clock: Clock, what: str) -> None:
         self.clock, self.what = clock, what
         self.seconds: list[float] = []
+        self.validation: list[float] = []  # of the same epochs
 
     def epoch(self, line: dict[str, Any]) -> None:
         self.seconds.append(sum(line["seconds"].values()))
+        self.validation.append(line["seconds"].get("validate", 0.0))
         reached = "" if line["best"] is None else f", best {line['best']:.4f}"
         self.clock.tell(f"{self.what}, epoch {line['epoch']}/{line['epochs']}{reached}")

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from caged.errors import CagedError
+from caged.evaluation.adjust.choice import GRID
 from caged.models import display_name
 from caged.models.ease import EASEConfig, ease_weights, needed_bytes
 from caged.models.item_item import GIB
@@ -49,6 +50,12 @@ class Plan:
     notes: tuple[str, ...]
     seconds: float  # that planning took
     threads: int | None = None  # of torch; None: as it was
+    validation: float = 0.0  # seconds to measure a model on validation
+
+    @property
+    def adjusting(self) -> float:
+        """Seconds to take popularity out of a model of each method, if every strength is tried."""
+        return (len(self.methods) - 1) * len(GRID) * self.validation
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,6 +88,7 @@ def make_plan(wish: Wish, data: SearchData, pairs: int, device: torch.device, cl
         notes=tuple(notes),
         seconds=clock.elapsed - before,
         threads=count,
+        validation=timing.validation,
     )
 
 
@@ -118,6 +126,11 @@ class _Timing:
     data: SearchData
     device: torch.device
     clock: Clock
+    validations: list[float] = field(default_factory=list)
+
+    @property
+    def validation(self) -> float:
+        return min(self.validations, default=0.0)
 
     def epoch(self, method: str, within: float = math.inf) -> float:
         """Seconds: the fastest of a few epochs. Of a large log on some of its pairs, scaled as the cost of an epoch
@@ -139,6 +152,7 @@ class _Timing:
                 observers=(watch,),
                 stop_requested=lambda: self.clock.elapsed - begun > within,
             )
+        self.validations.extend(watch.validation)
         return max(min(watch.seconds) * scale, SHORTEST)
 
     def faster_threads(self) -> int | None:

@@ -125,11 +125,12 @@ class Search:
         """If every method takes as long as it did on average."""
         methods = [method for method in self._methods(number) if not self._made(method, number)]
         seconds = sum(fmean(trial.seconds for trial in self.journal.of(method) if trial.ended) for method in methods)
-        return seconds + self._refit_seconds() <= self.clock.to_search
+        return seconds + self._end_seconds() <= self.clock.to_search
 
-    def _refit_seconds(self) -> float:
-        """Of whatever may be chosen so far, by how long its epochs took."""
-        return SLOWER * max(map(self._seconds_to_refit, self.counted()), default=0.0)
+    def _end_seconds(self) -> float:
+        """Popularity is taken out, and whatever may be chosen so far is refitted, by how long its epochs took."""
+        refit = max(map(self._seconds_to_refit, self.counted()), default=0.0)
+        return self.plan.adjusting + SLOWER * refit
 
     def _seconds_to_refit(self, trial: Trial) -> float:
         if not trial.epochs:  # a closed form
@@ -198,7 +199,7 @@ class Search:
         promise to the others, and at least their share where the time runs short."""
         left = self.clock.to_search
         if number:
-            return left - self._refit_seconds()
+            return left - self._end_seconds()
         timed = self.plan.seconds_per_epoch
         if method not in timed:  # a closed form, which nothing interrupts
             return left
