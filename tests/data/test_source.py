@@ -86,6 +86,19 @@ def test_beside_what_was_not_liked_the_source_of_test_pairs_is_kept_and_no_ratin
     assert not parts["train"].columns
 
 
+def test_a_folder_may_say_what_was_not_liked_before_the_test(tmp_path: Path) -> None:
+    columns = {"user_id": [1, 2], "item_id": [5, 6], "rating": [5, 4], "source": ["shop", "chance"]}
+    pq.write_table(pa.table(columns), tmp_path / "train.parquet")
+    pq.write_table(pa.table({**columns, "item_id": [6, 5]}), tmp_path / "test.parquet")
+    (tmp_path / "valid_negative.csv").write_text("user_id,item_id,rating,source\n1,6,2,chance\n2,7,1,chance\n")
+    source = load(tmp_path, min_rating=4)
+    assert source.parts is not None
+    assert list(source.positives) == ["train", "test"]
+    assert len(source.parts["valid_negative"]) == 2
+    assert source.parts["train"].columns["source"].tolist() == ["shop", "chance"]
+    assert not source.parts["test"].columns  # nothing is to be known about it
+
+
 def test_max_id_counts_gaps_and_users_without_items(tmp_path: Path) -> None:
     source = load(text_split(tmp_path / "set", train="0 5 2\n1 3\n8\n"), catalogue="max_id")
     assert source.parts is not None

@@ -68,7 +68,7 @@ def evaluate(
     folder = RunFolder.read(run)
     spec, data = folder.spec, folder.load_data("the run; restore it to evaluate the run again")
     named = {**data.split.parts, **data.extra_tests}
-    for never_evaluated in ("train", "test_negative"):
+    for never_evaluated in ("train", "test_negative", "valid_negative"):
         named.pop(never_evaluated, None)
     if part == "valid" and part not in named:
         raise ConfigError(f"protocol '{spec.protocol}' has no validation part; use --part test")

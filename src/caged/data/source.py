@@ -17,7 +17,7 @@ from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folder_of
 from caged.data.known.layouts import find_file, suffix_decides
 from caged.data.matching import check_kinds, check_overlap
-from caged.data.parts import NOT_LIKED, PARTS
+from caged.data.parts import NOT_LIKED, NOT_LIKED_BEFORE, PARTS
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, IdsAs, ids_of
 from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
@@ -38,7 +38,7 @@ ITEM_TABLE = "items.parquet"
 @dataclass(frozen=True, eq=False)
 class Source:
     """Either one `log`, or the `parts` of a given split with shared id maps: train, test and perhaps valid, and perhaps
-    test_negative, what was shown at random and not liked.
+    test_negative and valid_negative, what was shown at random and not liked.
 
     Some datasets have further tests beside `test`; they share the id maps too. `dropped` counts, per part, the pairs
     that were taken out because train holds them as well. `notes` are sentences for whoever uses the data.
@@ -62,7 +62,7 @@ class Source:
     @property
     def positives(self) -> dict[str, Interactions]:
         """The same without what was shown and not liked: nobody chose these pairs."""
-        return {name: part for name, part in self.contents.items() if name != NOT_LIKED}
+        return {name: part for name, part in self.contents.items() if name not in (NOT_LIKED, NOT_LIKED_BEFORE)}
 
 
 def load(
@@ -73,7 +73,7 @@ def load(
     catalogue: Catalogue = "occurring",
 ) -> Source:
     """Read a known dataset (a name), a log (a file, a folder of part files, or what `caged data import` wrote), or a
-    folder with train and test files (and perhaps valid and test_negative).
+    folder with train and test files (and perhaps valid, test_negative and valid_negative).
 
     The catalogue are the users and items that occur in any part, and the items of `items.parquet` where a folder with
     parts has one. `catalogue="max_id"`, for LightGCN text only, makes
@@ -219,8 +219,12 @@ def _rated(part: Interactions, where: str) -> Array:
 def _columns_of(part: str, columns: Columns, files: Mapping[str, Path]) -> Columns:
     """Marks such as `source` choose what to validate on; a test part is never filtered and need not have them.
 
-    Beside what was shown at random and not liked, they also say which of the test pairs were shown at random.
+    Beside what was shown at random and not liked, they also say which of the test pairs were shown at random; of the
+    validation pairs too, which may yet have to be taken from train.
     """
+    if NOT_LIKED_BEFORE in files and part in ("train", "valid", NOT_LIKED_BEFORE):
+        asked_for = columns.keep and part != NOT_LIKED_BEFORE
+        return columns if asked_for else columns.keeping_if_there(SOURCE)
     if part not in ("test", NOT_LIKED):
         return columns
     if NOT_LIKED in files:
@@ -230,7 +234,7 @@ def _columns_of(part: str, columns: Columns, files: Mapping[str, Path]) -> Colum
 
 def _min_rating_of(part: str, min_rating: float | None) -> float | None:
     """What was not liked may be rated as low as it is."""
-    return None if part == NOT_LIKED else min_rating
+    return None if part in (NOT_LIKED, NOT_LIKED_BEFORE) else min_rating
 
 
 def _notes(dataset: Dataset, dropped: Mapping[str, int]) -> tuple[str, ...]:
@@ -289,8 +293,8 @@ def _part_files(folder: Path) -> dict[str, Path]:
         present = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
         raise DataError(
             f"{folder} has no {' and no '.join(missing)} file, found: {present}; "
-            f"a folder needs train and test (and may have valid and test_negative) as .txt, .csv, .tsv or .parquet, or "
-            f"the part files of one log, all with the same suffix"
+            f"a folder needs train and test (and may have valid, test_negative and valid_negative) as .txt, .csv, .tsv "
+            f"or .parquet, or the part files of one log, all with the same suffix"
         )
     return files
 

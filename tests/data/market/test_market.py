@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from caged.data import given_split, load
 from caged.data.market import Market, market_of, simulate
 from caged.data.market.config import MarketConfig
 from caged.data.market.loop import SOURCES, Shown, feedback_loop
 from caged.data.market.market import FILES, TABLES, _column_bytes
 from caged.data.market.world import World, draw_world
 from caged.data.popularity import gini
+from caged.data.shown import ShownAtRandom
 from caged.errors import RunError
 from tests.data.market.small import SMALL
 
@@ -349,3 +351,29 @@ def test_the_world_kuairand_is_as_unequal_as_kuairand_and_as_fair_under_chance(s
     if seed == 1:  # as docs/data.md says
         assert contrast["degree"]["ratio"] == pytest.approx(100.9, abs=0.1)
         assert contrast["like_rate"]["ratio"] == pytest.approx(1.94, abs=0.01)
+
+
+def test_valid_negative_is_what_chance_showed_before_the_test_and_knows_nothing_of_it(small: Market) -> None:
+    asked = simulate(SMALL, valid_negative=True)
+    longer = simulate(replace(SMALL, test_rounds=SMALL.test_rounds + 3), valid_negative=True)
+    found = asked.valid_negative
+    assert found is not None
+    assert asked.fingerprint == small.fingerprint
+    assert small.valid_negative is None
+    assert longer.valid_negative == found
+    assert set(found["source"].to_pylist()) == {"explore"}
+    assert max(found["round"].to_pylist()) <= SMALL.rounds
+    pairs = list(zip(found["user_id"].to_pylist(), found["item_id"].to_pylist(), strict=True))
+    assert len(set(pairs)) == len(pairs) > 0
+    clicked = set(zip(asked.train["user_id"].to_pylist(), asked.train["item_id"].to_pylist(), strict=True))
+    assert clicked.isdisjoint(pairs)
+
+
+def test_a_market_with_valid_negative_is_a_split_that_has_it(tmp_path: Path) -> None:
+    simulate(SMALL, valid_negative=True).write(tmp_path / "market")
+    parts = given_split(load(tmp_path / "market").parts or {}, seed=1, protocol="honest")
+    assert parts.valid is not None
+    assert parts.valid_negative is not None
+    shown = ShownAtRandom.of(parts.valid, parts.valid_negative)
+    assert set(shown.liked.columns["source"]) == {"explore"}
+    assert 0 < len(shown.liked) < len(parts.valid)

@@ -210,6 +210,19 @@ def of_keys(*keys: int) -> Interactions:
     return Interactions.build(users, items, user_ids=IdMap.range(4), item_ids=IdMap.range(10))
 
 
+def test_what_was_not_liked_before_the_test_may_be_in_it_but_in_nothing_before() -> None:
+    train, valid, test, shown = of_keys(1, 2), of_keys(3), of_keys(4), of_keys(4, 5)
+    given = {"train": train, "valid": valid, "test": test, "valid_negative": shown}
+    parts = given_split(given, seed=1, protocol="honest")
+    assert parts.valid_negative is shown
+    assert list(parts.parts) == ["train", "valid", "test", "valid_negative"]
+    for before in ("train", "valid"):
+        with pytest.raises(DataError, match=f"{before} and valid_negative share 1 interactions"):
+            given_split({**given, before: of_keys(5)}, seed=1, protocol="honest")
+    with pytest.raises(DataError, match="no valid part"):
+        Split(train, None, test, kind="given", valid_negative=shown)
+
+
 # ---------------------------------------------------------------- random 7:1:2
 
 

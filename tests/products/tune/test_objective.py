@@ -40,7 +40,6 @@ def test_constraints_are_read(text: str, constraint: Constraint) -> None:
         ("recall@20>=..1", "write it as"),
         ("recall@20>=99% lightgcn", "write it as"),
         ("recal@20>=0.1", "did you mean 'recall'"),
-        ("shown_auc>=0.5", "what chance showed"),
         ("recall@20/genre=Drama>=0.5", "groups that somebody chose"),
     ],
 )

@@ -21,10 +21,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from caged.data import Interactions
+from caged.errors import DataError
 from caged.products.tune import NothingChosen, answer_json, resume_tune, start_tune, told_tune
 from caged.products.tune import run as running
+from caged.products.tune.halving import Curve
 from caged.products.tune.journal import Journal
 from caged.products.tune.objective import Constraint, Objective
+from caged.products.tune.search import Limits, Search
 from caged.products.tune.trial import load_search_data
 from caged.runs.loading import load_data
 from caged.runs.spec import resolve
@@ -60,10 +63,23 @@ def replace_test_by_noise(split: Path) -> None:
     pq.write_table(pa.table(columns), split / "test.parquet")
 
 
+def add_what_chance_showed(split: Path) -> None:
+    """A part valid_negative: some pairs that are neither in train nor in valid. Some of them are in test."""
+    parts = [pq.read_table(split / f"{name}.parquet") for name in ("train", "valid")]
+    both = pa.concat_tables([part.select(["user_id", "item_id"]) for part in parts])
+    liked = {tuple(row.values()) for row in both.to_pylist()}
+    pairs = [(f"u{user:02d}", f"i{item:02d}") for user in range(USERS) for item in range(ITEMS)]
+    free = [pair for pair in pairs if pair not in liked]
+    shown = [free[place] for place in np.random.default_rng(2).choice(len(free), 200, replace=False)]
+    columns = {"user_id": [user for user, _ in shown], "item_id": [item for _, item in shown]}
+    pq.write_table(pa.table(columns), split / "valid_negative.parquet")
+
+
 @pytest.mark.parametrize(
     ("workers", "further"),
     [
         (1, {}),
+        (1, {"objective": Objective("shown_auc")}),
         (1, {"prune": True, "trials": 6, "epochs": 8, "seed": 4}),
         pytest.param(2, {"prune": True, "trials": 6, "epochs": 8, "seed": 4}, marks=pytest.mark.slow),
     ],
@@ -71,13 +87,14 @@ def replace_test_by_noise(split: Path) -> None:
 def test_noise_in_the_test_part_changes_no_choice(
     workers: int, further: dict[str, Any], split: Path, tmp_path: Path
 ) -> None:
-    asked = settings(
-        split,
-        *METHODS,
-        objective=Objective("recall@20/niche"),
-        constraints=[Constraint.parse("recall@20>=90% of lightgcn")],
+    wished = {
+        "objective": Objective("recall@20/niche"),
+        "constraints": [Constraint.parse("recall@20>=90% of lightgcn")],
         **further,
-    )
+    }
+    if wished["objective"].key == "shown_auc":
+        add_what_chance_showed(split)
+    asked = settings(split, *METHODS, **wished)
     before = answer_json(start_tune(asked, tmp_path / "before", workers=workers))
     replace_test_by_noise(split)
     after = answer_json(start_tune(asked, tmp_path / "after", workers=workers))
@@ -91,6 +108,32 @@ def test_noise_in_the_test_part_changes_no_choice(
         assert chosen[0]["number"] == chosen[1]["number"]
     tests = [found["methods"]["ease"]["test"][0]["metrics"]["recall@20"] for found in (before, after)]
     assert tests[0] != tests[1]  # it was the test part
+
+
+def test_what_chance_showed_is_measured_in_every_epoch_and_at_the_end(split: Path, tmp_path: Path) -> None:
+    add_what_chance_showed(split)
+    held = [Constraint.parse("shown_ndcg@3>=0.01")]
+    asked = settings(split, "lightgcn", objective=Objective("shown_auc"), constraints=held, trials=1)
+    folder = tmp_path / "t"
+    folder.mkdir()
+    search = Search.begin(folder, asked, Search.prepared(asked))
+    assert search.run(Limits())
+    trial = search.journal.trials["lightgcn", 0]
+    assert trial.metrics is not None
+    assert trial.curve is not None
+    found = trial.metrics["shown_auc"]
+    assert found is not None
+    assert 0 < found < 1
+    at_best = Curve.from_json(trial.curve).best_until(trial.epochs)
+    assert at_best is not None
+    assert at_best["shown_auc"] == pytest.approx(found, rel=1e-6)
+    assert "shown_ndcg@3" in trial.metrics
+
+
+def test_without_such_a_part_the_sentence_says_what_to_add(split: Path) -> None:
+    asked = settings(split, "lightgcn", objective=Objective("shown_auc"))
+    with pytest.raises(DataError, match=r"shown_auc rests on what chance showed, .* add a part valid_negative"):
+        Search.prepared(asked)
 
 
 def test_the_test_part_is_not_in_memory_while_searching(split: Path) -> None:

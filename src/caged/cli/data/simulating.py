@@ -29,6 +29,12 @@ def simulate(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="One parameter, e.g. user_count=500; repeatable.")
     ] = None,
+    valid_negative: Annotated[
+        bool,
+        typer.Option(
+            "--valid-negative", help="Also write what chance showed before the test and nobody clicked, to tune by."
+        ),
+    ] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -55,7 +61,7 @@ def simulate(
     refuse_filled_folder(out)
     try:
         with progress_line(quiet=as_json) as line:
-            market = simulate_market(config, progress=line)
+            market = simulate_market(config, valid_negative=valid_negative, progress=line)
         market.write(out)
     except MemoryError as error:
         raise ConfigError(

@@ -32,6 +32,7 @@ from caged.data.market.config import MarketConfig, stream
 from caged.data.market.loop import EXPLORE, SOURCES, Round, contains, draw_oracle, feedback_loop
 from caged.data.market.titles import genre_names, item_titles
 from caged.data.market.world import World, draw_world
+from caged.data.parts import NOT_LIKED_BEFORE
 from caged.data.popularity import gini, top_share
 from caged.data.shown import ShownAtRandom, popularity_contrast
 from caged.files import new_folder, write_json
@@ -53,6 +54,7 @@ class Market:
 
     train, test_natural   user_id, item_id, timestamp, round, position, source; in the order of the clicks
     test_negative         the same of what was shown at random in the test rounds and never clicked; by user and item
+    valid_negative        the same of the training rounds, never clicked in these; what happened later is not looked at
     test_oracle           user_id, item_id; by user and item
     items                 item_id, title, genre, quality, true_appeal, head_start; in row order
     users                 user_id, genre_1, genre_2, mix, activity; in row order
@@ -70,6 +72,7 @@ class Market:
     rounds: pa.Table
     world: World
     short_lists: int  # lists that could not be filled; 0 at the defaults
+    valid_negative: pa.Table | None = None  # on request; no part of the fingerprint
 
     @cached_property
     def user_ids(self) -> IdMap:
@@ -158,34 +161,45 @@ class Market:
         with new_folder(folder) as temporary:
             for name, file in FILES.items():
                 pq.write_table(getattr(self, name), temporary / file)
+            if self.valid_negative is not None:
+                pq.write_table(self.valid_negative, temporary / f"{NOT_LIKED_BEFORE}.parquet")
             self.world.save(temporary / "world.npz")
             write_json(temporary / "simulation.json", self.summary())
 
 
-def simulate(config: MarketConfig | None = None, *, progress: ProgressReport = unreported) -> Market:
-    """Draw a world, run the feedback loop and draw the oracle test; without a configuration, at the defaults."""
+def simulate(
+    config: MarketConfig | None = None, *, valid_negative: bool = False, progress: ProgressReport = unreported
+) -> Market:
+    """Draw a world, run the feedback loop and draw the oracle test; without a configuration, at the defaults.
+
+    With `valid_negative`, what chance showed for nothing in the training rounds is kept as well. Nothing else changes.
+    """
     config = config or MarketConfig()
     world = draw_world(config)
-    log = _Log(config)
+    log = _Log(config, from_round=1 if valid_negative else config.rounds + 1)
     for one in feedback_loop(config, world):
         log.add(one)
         progress(f"simulating: round {one.number}", one.number / (config.rounds + config.test_rounds))
     user_ids, item_ids = identifiers("u", config.user_count), identifiers("i", config.item_count)
     clicks = log.clicks()
     in_train = clicks["round"] <= config.rounds
-    train_keys = np.sort(clicks["user"][in_train] * np.int64(config.item_count) + clicks["item"][in_train])
+    train_clicks = {name: values[in_train] for name, values in clicks.items()}
+    train_keys = np.sort(log.keys(train_clicks))
     oracle_users, oracle_items = np.divmod(draw_oracle(config, world, train_keys), config.item_count)
     return Market(
         config=config,
         train=_log_table(clicks, in_train, user_ids, item_ids),
         test_natural=_log_table(clicks, ~in_train, user_ids, item_ids),
-        test_negative=_log_table(*log.never_clicked(clicks), user_ids, item_ids),
+        test_negative=_log_table(*log.never_clicked(clicks, in_test=True), user_ids, item_ids),
         test_oracle=pa.table({"user_id": user_ids.take(oracle_users), "item_id": item_ids.take(oracle_items)}),
         items=_items_table(config, world, item_ids),
         users=_users_table(config, world, user_ids),
         rounds=log.rounds_table(item_ids),
         world=world,
         short_lists=log.short_lists,
+        valid_negative=_log_table(*log.never_clicked(train_clicks, in_test=False), user_ids, item_ids)
+        if valid_negative
+        else None,
     )
 
 
@@ -196,13 +210,13 @@ def identifiers(prefix: str, count: int) -> pa.Array:
 
 
 class _Log:
-    """Collects the clicks, the exposure counts of the rounds, and what chance showed in the test rounds for nothing.
+    """Collects the clicks, the exposure counts of the rounds, and what chance showed for nothing, from a round on.
 
     What else was shown is not kept in detail.
     """
 
-    def __init__(self, config: MarketConfig) -> None:
-        self._config = config
+    def __init__(self, config: MarketConfig, from_round: int) -> None:
+        self._config, self._from_round = config, from_round
         self._clicks: list[dict[str, Array]] = []
         self._passed_over: list[dict[str, Array]] = []
         self._counts: list[dict[str, Array]] = []
@@ -212,8 +226,8 @@ class _Log:
         shown = one.shown
         chosen = shown.clicked
         self._clicks.append(_entries_of(one, chosen))
-        tested = one.number > self._config.rounds
-        self._passed_over.append(_entries_of(one, tested & ~chosen & (shown.sources == EXPLORE)))
+        kept = one.number >= self._from_round
+        self._passed_over.append(_entries_of(one, kept & ~chosen & (shown.sources == EXPLORE)))
         exposures = np.bincount(shown.items, minlength=self._config.item_count)
         clicks = np.bincount(shown.items[chosen], minlength=self._config.item_count)
         items = np.flatnonzero(exposures)
@@ -225,13 +239,16 @@ class _Log:
     def clicks(self) -> dict[str, Array]:
         return _joined(self._clicks)
 
-    def never_clicked(self, clicks: dict[str, Array]) -> tuple[dict[str, Array], Array]:
-        """What chance showed in the test rounds, and which places to take: pairs without a click, once each."""
+    def keys(self, entries: dict[str, Array]) -> Array:
+        return np.asarray(entries["user"] * np.int64(self._config.item_count) + entries["item"])
+
+    def never_clicked(self, clicks: dict[str, Array], *, in_test: bool) -> tuple[dict[str, Array], Array]:
+        """What chance showed in the test rounds, or in those before, and which places to take: pairs that are not among
+        the clicks, once each."""
         shown = _joined(self._passed_over)
-        width = np.int64(self._config.item_count)
-        keys, first = np.unique(shown["user"] * width + shown["item"], return_index=True)
-        clicked = np.sort(clicks["user"] * width + clicks["item"])
-        return shown, first[~contains(clicked, keys)]
+        shown = {name: values[(shown["round"] > self._config.rounds) == in_test] for name, values in shown.items()}
+        keys, first = np.unique(self.keys(shown), return_index=True)
+        return shown, first[~contains(np.sort(self.keys(clicks)), keys)]
 
     def rounds_table(self, item_ids: pa.Array) -> pa.Table:
         counts = _joined(self._counts)

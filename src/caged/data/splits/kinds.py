@@ -19,7 +19,7 @@ import numpy as np
 from caged.arguments import checked_seed, instance
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
-from caged.data.parts import PARTS
+from caged.data.parts import NOT_LIKED_BEFORE, PARTS
 from caged.data.popularity import gini
 from caged.data.seen import Seen
 from caged.data.splits.draws import draw_intervened, ranks_within
@@ -49,8 +49,10 @@ class Development(NamedTuple):
 class Split:
     """Disjoint parts with shared id maps; a user without training interactions still has a row.
 
-    `test_negative` are pairs that were shown at random and not liked; `test` then holds the liked ones. `kind` and
-    `parameters` say how the split was made, `notes` what was counted or measured meanwhile.
+    `test_negative` are pairs that were shown at random and not liked; `test` then holds the liked ones. So are
+    `valid_negative` beside `valid`, from before the test: what became of them later is nobody's business until then, so
+    they may be in a test part as well. `kind` and `parameters` say how the split was made, `notes` what was counted or
+    measured meanwhile.
     """
 
     train: Interactions
@@ -60,6 +62,7 @@ class Split:
     parameters: Mapping[str, JSON] = field(default_factory=dict)
     notes: Mapping[str, int | float] = field(default_factory=dict)
     test_negative: Interactions | None = None
+    valid_negative: Interactions | None = None
 
     def __post_init__(self) -> None:
         for name in PARTS:
@@ -70,9 +73,12 @@ class Split:
             raise DataError("the training part is empty; a split needs at least one training interaction")
         if self.test_negative is not None and self.test is None:
             raise DataError("there is a test_negative part and no test part with what was liked; add it")
+        if self.valid_negative is not None and self.valid is None:
+            raise DataError("there is a valid_negative part and no valid part with what was liked; add it")
         for (first, one), (second, other) in combinations(self.parts.items(), 2):
             _check_same_rows(first, one, second, other)
-            _check_disjoint(first, one, second, other)
+            if not (first.startswith("test") and second == NOT_LIKED_BEFORE):
+                _check_disjoint(first, one, second, other)
 
     @property
     def parts(self) -> dict[str, Interactions]:
@@ -279,10 +285,12 @@ def given_split(parts: Mapping[str, Interactions], *, seed: int, protocol: Proto
                 "--protocol honest or remove the validation file"
             )
         return given
+    before = parts.get(NOT_LIKED_BEFORE)
     if valid is not None:
-        return given
+        return replace(given, valid_negative=before)
     kept, carved = carve_validation(train, seed=seed)
-    return replace(given, train=kept, valid=carved, parameters={"validation": "carved from train", "seed": seed})
+    described = {"validation": "carved from train", "seed": seed}
+    return replace(given, train=kept, valid=carved, parameters=described, valid_negative=before)
 
 
 def held_out_counts(total: int, test_share: float, valid_share: float) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from caged.errors import CagedError, memory_error
-from caged.evaluation.metrics import MetricKey
+from caged.evaluation.metrics import MetricKey, list_ks
 from caged.products.tune.halving import Climb, Curve, Ladder, Pruned
 from caged.products.tune.settings import Settings
 from caged.products.tune.space import Values
@@ -30,8 +30,7 @@ class Given:
     @property
     def ks(self) -> list[int]:
         """The cut-offs at which trials are measured: that of the epoch, and those of what is wished for."""
-        keys = map(MetricKey.parse, self.settings.wished_keys)
-        return sorted({self.data.k, *(key.k for key in keys if key.k)})
+        return sorted({self.data.k, *list_ks(map(MetricKey.parse, self.settings.wished_keys))} - {0})
 
     @property
     def curve_keys(self) -> tuple[str, ...]:

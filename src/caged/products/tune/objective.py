@@ -46,11 +46,6 @@ class Objective:
 
 def checked_key(text: str) -> MetricKey:
     key = MetricKey.parse(text)
-    if key.metric.of_shown:
-        raise ConfigError(
-            f"{key} rests on what chance showed, and a validation part has no such record; choose another metric, such "
-            "as recall@20/niche"
-        )
     if key.group not in key.metric.groups:
         raise ConfigError(f"{key} is of groups that somebody chose, and a search knows none; leave /{key.group} out")
     if key.metric.published:

@@ -15,6 +15,7 @@ from time import monotonic
 
 from caged.errors import RunError
 from caged.evaluation.lists import check_k
+from caged.evaluation.metrics import MetricKey
 from caged.graph import check_engine
 from caged.products.tune.attempt import Attempt, Given, failed
 from caged.products.tune.crew import Alone, Crew, Died, Result, Stopped, Turn
@@ -24,7 +25,7 @@ from caged.products.tune.objective import Goal, Objective
 from caged.products.tune.sampler import check_optuna, propose, small_grid
 from caged.products.tune.settings import Settings
 from caged.products.tune.space import Values
-from caged.products.tune.trial import SearchData, load_search_data
+from caged.products.tune.trial import SearchData, check_measured, load_search_data
 from caged.products.tune.turns import known_to, take_turns
 from caged.products.tune.watching import TurnProgress
 from caged.progress import ProgressReport, unreported
@@ -72,6 +73,7 @@ class Search:
         spec = settings.spec(settings.methods[0])
         check_engine(spec.train.engine, resolve_device(settings.device))
         data = load_search_data(spec)
+        check_measured([MetricKey.parse(key) for key in settings.wished_keys], data, settings.source)
         for k in Given(settings, data).ks:
             check_k(k, data.train.item_count)
         return data

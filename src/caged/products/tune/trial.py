@@ -13,9 +13,11 @@ from typing import Any
 import torch
 
 from caged.data import Development, Interactions
+from caged.data.shown import ShownAtRandom
 from caged.errors import DataError
 from caged.evaluation.evaluate import evaluate, make_validator
 from caged.evaluation.groups import grouping
+from caged.evaluation.metrics import MetricKey, keys_of_shown
 from caged.graph import BipartiteGraph
 from caged.models import Method, registered
 from caged.runs.loading import load_data
@@ -39,6 +41,7 @@ class SearchData:
     valid: Interactions
     k: int  # at which recall decides the epoch
     name: str  # of the dataset
+    shown: ShownAtRandom | None = None  # before the test, where the split has such a part
 
     @property
     def monitor(self) -> str:
@@ -46,7 +49,8 @@ class SearchData:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        return {"train": self.train.fingerprint, "valid": self.valid.fingerprint}
+        shown = {} if self.shown is None else {"shown": self.shown.fingerprint}
+        return {"train": self.train.fingerprint, "valid": self.valid.fingerprint, **shown}
 
 
 def load_search_data(spec: ExperimentSpec) -> SearchData:
@@ -55,7 +59,27 @@ def load_search_data(spec: ExperimentSpec) -> SearchData:
     parts: Development = loaded.split.development()
     if parts.valid is None or len(parts.valid) == 0:
         raise DataError(f"'{spec.source}' has no validation part, and a search decides on it; add one, or give a log")
-    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0], loaded.facts["name"])
+    negative = loaded.split.valid_negative
+    shown = None if negative is None else ShownAtRandom.of(parts.valid, negative)
+    return SearchData(parts.train, parts.valid, loaded.spec.eval.k[0], loaded.facts["name"], shown)
+
+
+def check_measured(keys: Sequence[MetricKey], data: SearchData, source: str) -> None:
+    """Refuse what the validation part cannot say."""
+    of_shown = next((key for key in keys if key.metric.of_shown), None)
+    if of_shown is None:
+        return
+    if data.shown is None:
+        raise DataError(
+            f"{of_shown} rests on what chance showed, and '{source}' has no such record for validation; add a part "
+            "valid_negative (what was shown at random before the test and not liked), or choose another metric, such "
+            "as recall@20/niche"
+        )
+    if len(data.shown.liked) == 0 or len(data.shown.not_liked) == 0:
+        raise DataError(
+            f"{of_shown} compares what was shown at random and liked with what was not, and the validation part of "
+            f"'{source}' has {len(data.shown.liked)} and {len(data.shown.not_liked)} such pairs; choose another metric"
+        )
 
 
 @dataclass(frozen=True)
@@ -86,17 +110,23 @@ def run_trial(
     method = registered(spec.method).method(spec.config)
     groups = grouping(spec.eval.popular_share).of(data.train)
     every_epoch = dict.fromkeys([data.monitor, f"ndcg@{data.k}", *keys])
+    wished = [key for key in map(MetricKey.parse, keys) if key.metric.of_shown]
+    shown = data.shown if wished else None  # scoring its pairs takes time
     loop = Loop(
         method,
         BipartiteGraph.from_interactions(data.train, device, spec.train.engine),
         spec.train,
         Generators(spec.seed, device),
-        make_validator(data.train, data.valid, device=device, metrics=list(every_epoch), groups=groups),
+        make_validator(data.train, data.valid, device=device, metrics=list(every_epoch), groups=groups, shown=shown),
         monitor=data.monitor,
         observers=observers,
         stop_requested=stop_requested,
     )
     progress = loop.run()
+    shown_ks = sorted(
+        {*spec.eval.shown_k, *(key.k for key in map(MetricKey.parse, keys) if key.metric.of_shown and key.k)}
+    )
+    of_shown = [] if data.shown is None else keys_of_shown(shown_ks, groups.names)
     measured = evaluate(
         method.scorer(),
         train=data.train,
@@ -104,8 +134,9 @@ def run_trial(
         relevant=data.valid,
         ks=ks,
         list_length=spec.eval.list_length,
-        metrics=HONEST.metrics(ks, spec.eval.list_length, groups.names),
+        metrics=[*HONEST.metrics(ks, spec.eval.list_length, groups.names), *of_shown],
         groups=groups,
+        shown=data.shown,
         device=device,
     )
     trained(method, loop.decisions)
