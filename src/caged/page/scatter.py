@@ -14,6 +14,7 @@ from caged.page.svg import Scale, colour, label, tag, text_width
 _MARK = 9.0  # distance between a point and its name
 _LINE = 16.0  # height of a name
 _SIDES = 6  # of a point, before a name moves further away
+_FURTHEST = 9  # lines between a point and its name, where points are crowded
 _BOLD = 1.1  # how much wider the names of the front are
 
 
@@ -174,7 +175,8 @@ def names_beside(
 ) -> Iterator[str]:
     """Each name beside its point, on the first side where it touches no point with a name and no other name.
 
-    Where there are `dots` without a name, on the side where it hides fewest of them, unless that is further away.
+    Where there are `dots` without a name, on the side where it hides fewest of them, unless that is further away. A
+    thin line leads to a name that stands further away.
     """
     hidden = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
@@ -186,6 +188,8 @@ def names_beside(
         possible = free or [box for box in boxes if _inside(box, plot)] or boxes[:1]
         box = _cheapest(possible, boxes, hidden)
         taken.append(box)
+        if box not in boxes[:_SIDES]:
+            yield _leader(x, y, box)
         # A rim in the colour of the page keeps the name readable where a line passes behind it.
         rim = f"paint-order:stroke;stroke:{svg.SURFACE};stroke-width:4px;stroke-linejoin:round"
         style = f"fill:{svg.INK};{rim}{';font-weight:600' if name in front else ''}"
@@ -199,9 +203,15 @@ def _cheapest(possible: Sequence[Box], boxes: Sequence[Box], hidden: Sequence[Bo
     return min(possible, key=lambda box: sum(map(box.touches, hidden)) + boxes.index(box) // _SIDES)
 
 
+def _leader(x: float, y: float, box: Box) -> str:
+    """From a point to the nearest spot of its name."""
+    end_x, end_y = min(max(x, box.left), box.right), min(max(y, box.top + 3), box.bottom - 3)
+    return tag("line", x1=x, y1=y, x2=end_x, y2=end_y, style=f"stroke:{svg.FAINT_INK};stroke-width:.75")
+
+
 def _sides(x: float, y: float, size: float) -> Iterator[Box]:
     """Right, left, above, below, then further away."""
-    for away in (0.0, _LINE, 2 * _LINE):
+    for away in (_LINE * lines for lines in range(_FURTHEST)):
         for left, top in (
             (x + _MARK, y - _LINE / 2 - away),
             (x - _MARK - size, y - _LINE / 2 - away),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,15 @@ def test_learning_curves_are_those_of_the_part_that_decided(plan: Plan) -> None:
     assert "2, CAGED: 0.2" in svg
     assert "0.9" not in svg  # the last stage only
     assert "Recall@20 on the test part" in drawing(plan, "learning-epinions-caged-paper")
+
+
+def test_what_is_adjusted_has_no_learning_curve_of_its_own(plan: Plan) -> None:
+    history = [{"stage": "train", "epochs": [1, 2], "values": [0.1, 0.2]}]
+    record_all(plan, "caged", 0.12, history=history)
+    records = records_of(plan)
+    adjusted = {run: replace(one, run=replace(one.run, kind="adjust")) for run, one in records.items()}
+    found = {one.name: one for one in study_figures(plan, adjusted)}
+    assert found["learning-epinions-caged-honest"].svg is None
 
 
 def test_densities_stand_on_the_axis_of_the_paper(plan: Plan) -> None:

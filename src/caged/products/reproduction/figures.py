@@ -207,7 +207,7 @@ def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, See
     found: dict[str, tuple[str, dict[int, float]]] = {}
     for row, seeds in rows.items():
         curve = next((curve for one in seeds.finished if (curve := _curve_of(one))), None)
-        if curve:
+        if curve and seeds.planned[0].run.kind == "train":  # what is adjusted has the curve of its start
             found[row_title(seeds.planned[0].run)] = (row, curve)
     if not found:
         return Drawn(name, None, "no record holds a learning curve")
