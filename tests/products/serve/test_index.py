@@ -132,6 +132,15 @@ def test_the_recall_is_stated(artefact: Path, engines: tuple[Engine, Engine]) ->
     assert f"index: {notches[0]['recall']:.3f} of the exact top 20" in engines[0].search
 
 
+def test_it_answers_on_when_its_folder_is_gone(artefact: Path, engines: tuple[Engine, Engine], tmp_path: Path) -> None:
+    shutil.copytree(artefact, tmp_path / "copy")
+    engine = Engine(ServedModel.load(tmp_path / "copy"))
+    shutil.rmtree(tmp_path / "copy")
+    assert [one.tolist() for one in lists(engine, less_popular=0.7)] == [
+        one.tolist() for one in lists(engines[0], less_popular=0.7)
+    ]
+
+
 def changed(artefact: Path, place: Path, content: bytes) -> Path:
     """The index is other bytes, with their right checksum."""
     shutil.copytree(artefact, place)
