@@ -91,6 +91,8 @@ def test_adjusted_and_plain_records_are_told_apart(runs):
     assert difference(adjusted, content_of(lightgcn)) == "its scores are as they were trained"
     quota = content_of(adjusted, adjustment={"form": "quota"})
     assert difference(adjusted, quota) == "its form is quota, in the plan it is degree"
+    less = content_of(adjusted, adjustment={"form": "degree", "keep": 0.9})
+    assert difference(adjusted, less) == "it keeps 0.9 of the recall, in the plan it is 0.99"
 
 
 def test_another_device_than_the_plan_fixes_is_another_run(runs):

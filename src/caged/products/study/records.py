@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from caged.config import value_text
 from caged.data.known import DATASETS
-from caged.evaluation.adjust.choice import FORMS
+from caged.evaluation.adjust.choice import FORMS, KEEP, parsed_share
 from caged.files import read_json
 from caged.products.study.plan import PlannedRun
 
@@ -129,6 +129,9 @@ def _other_adjustment(run: PlannedRun, adjustment: Mapping[str, Any] | None) -> 
     form = wanted.get("--form", FORMS[0])
     if adjustment.get("form") != form:
         return f"its form is {adjustment.get('form')}, in the plan it is {form}"
+    keep = parsed_share("keep", wanted["--keep"]) if "--keep" in wanted else KEEP
+    if adjustment.get("keep", keep) != keep:
+        return f"it keeps {adjustment['keep']:g} of the recall, in the plan it is {keep:g}"
     return None
 
 
