@@ -72,7 +72,7 @@ def test_a_study_runs_is_recorded_and_is_not_run_again(plan: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "no.toml"], "cannot read plan no.toml"),
+        (["run", "no.toml"], "cannot read plan no.toml: No such file"),
         (["run", "plan.toml", "--budget", "soon"], "write a time such as 30s, 9m or 1.5h"),
         (["run", "plan.toml", "--workers", "0"], "--workers is 0"),
         (["run", "plan.toml", "--seeds", "0"], "--seeds is 0"),

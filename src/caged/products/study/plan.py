@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from caged.errors import ConfigError, unknown
+from caged.errors import ConfigError, suggestion
 
 Kind = Literal["train", "adjust"]
 
@@ -132,9 +132,12 @@ def _rows_called(plan: Plan, word: str) -> set[str]:
     for names in ({run.row for run in plan.runs if word in (run.row, run.group)}, _rows_of(plan, word)):
         if names:
             return names
-    known = {*plan.datasets, *plan.protocols, *plan.sections}
-    known |= {name for run in plan.runs for name in (run.row, run.group, run.method) if name}
-    raise ConfigError(unknown("word in --only", word, known))
+    wide = [*plan.datasets, *plan.protocols, *plan.sections]
+    rows = {name for run in plan.runs for name in (run.row, run.group, run.method) if name}
+    raise ConfigError(
+        f"unknown word in --only '{word}'; it takes datasets, protocols and sections ({', '.join(wide)}) and the rows "
+        f"of the plan{suggestion(word, [*wide, *sorted(rows)])}"
+    )
 
 
 def _rows_of(plan: Plan, method: str) -> set[str]:

@@ -57,7 +57,8 @@ def read_plan(path: Path) -> Plan:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read plan {path} ({error}); give a readable TOML file") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise ConfigError(f"cannot read plan {path}: {why}; give a TOML file such as studies/paper.toml") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"plan {path} is not valid TOML ({error}); correct the file") from error
     return _Reader(path, values).plan()

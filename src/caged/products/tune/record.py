@@ -102,6 +102,8 @@ def _shortened(told: Mapping[str, Any], keys: list[str]) -> dict[str, Any]:
 
 
 def read_record(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise RunError(f"{path} does not exist; give a file that caged tune --record wrote")
     found = read_json(path)
     if not isinstance(found, dict) or not {"dataset", "methods", "command"} <= found.keys():
         raise RunError(f"{path} is not the record of a search; give a file that caged tune --record wrote")
