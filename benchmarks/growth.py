@@ -81,7 +81,7 @@ def measure(log: Path, shape: Shape, device: torch.device) -> dict[str, Any]:
     drawn: list[Epoch] = []
     sampling = seconds(lambda: drawn.append(sampler.epoch(generators["sampling"])), device)
     one = Epoch(*(part[:1] for part in drawn[0].parts))
-    taken = [seconds(lambda: steps.run(one), device) for _ in range(STEPS + 1)][1:]
+    taken = [seconds(lambda: steps.run([one]), device) for _ in range(STEPS + 1)][1:]
     return {
         "ours_s": sampling + sampler.steps * median(taken),
         "sampling_s": sampling,

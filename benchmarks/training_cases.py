@@ -61,12 +61,12 @@ class _Training:
     def step(self) -> float:
         """Seconds per step, over `count` of them."""
         some = self._batches()
-        return self.setting.seconds(lambda: self.steps.run(some)) / self.count
+        return self.setting.seconds(lambda: self.steps.run([some])) / self.count
 
     def profile(self) -> dict[str, Any]:
         """What a step is made of."""
         some = self._batches()
-        return profiled(lambda: self.steps.run(some), self.count, self.setting.device)
+        return profiled(lambda: self.steps.run([some]), self.count, self.setting.device)
 
     def _batches(self) -> Epoch:
         drawn = self.sampler.epoch(self.generators["sampling"])

@@ -31,7 +31,7 @@ method.prepare(graph, generators)
 optimizer = torch.optim.Adam(method.parameters(method.stages()[0]), fused=True)
 epoch = Sampler(graph, 2048).epoch(generators["sampling"])
 steps = make_steps(method, optimizer, generators, record=True)
-steps.run(Epoch(*(part[:2] for part in epoch.parts)))
+steps.run([Epoch(*(part[:2] for part in epoch.parts))])
 print(json.dumps([before, peak_memory()]))
 """
 

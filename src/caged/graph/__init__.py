@@ -1,5 +1,6 @@
 """The user-item graph: a fixed pattern of edges, weights on it, propagation over it, samples from it."""
 
+from caged.graph.block_sampling import AnySampler, BlockSampler, make_sampler
 from caged.graph.operators import BACKENDS, PRECISIONS, Engine, Tables, check_engine, chosen_backend
 from caged.graph.pattern import BipartiteGraph
 from caged.graph.propagate import propagate, propagate_transposed, uniform_layers
@@ -11,8 +12,10 @@ __all__ = [
     "NEGATIVES",
     "PRECISIONS",
     "SAMPLERS",
+    "AnySampler",
     "Batch",
     "BipartiteGraph",
+    "BlockSampler",
     "EdgeWeights",
     "Engine",
     "Epoch",
@@ -22,6 +25,7 @@ __all__ = [
     "check_engine",
     "chosen_backend",
     "degree_weights",
+    "make_sampler",
     "propagate",
     "propagate_transposed",
     "uniform_layers",

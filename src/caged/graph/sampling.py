@@ -1,4 +1,7 @@
-"""Training triples (user, positive, negative), a whole epoch at a time, on the graph's device."""
+"""Training triples (user, positive, negative), a whole epoch at a time, on the graph's device.
+
+`block_sampling` draws from graphs that are too large for whole epochs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Epoch:
-    """All batches of an epoch: every tensor has shape (steps, B)."""
+    """Batches in a row, of a whole epoch or of a block of one: every tensor has shape (steps, B)."""
 
     users: Tensor
     positives: Tensor
@@ -39,8 +42,12 @@ class Epoch:
     def parts(self) -> Batch:
         return Batch(self.users, self.positives, self.negatives, self.weight)
 
+    def __len__(self) -> int:
+        """Steps."""
+        return len(self.users)
+
     def __iter__(self) -> Iterator[Batch]:
-        for step in range(len(self.users)):
+        for step in range(len(self)):
             yield Batch(*(part[step] for part in self.parts))
 
 
@@ -61,24 +68,14 @@ class Sampler:
     def __init__(
         self, graph: BipartiteGraph, batch_size: int, kind: str = "interaction", negatives: str = "fresh"
     ) -> None:
-        if kind not in SAMPLERS:
-            raise ConfigError(unknown("sampler", kind, SAMPLERS))
-        if negatives not in NEGATIVES:
-            raise ConfigError(unknown("kind of negatives", negatives, NEGATIVES))
+        check_kinds(kind, negatives)
         self.graph = graph
         self.kind = kind
-        degrees = graph.user_degrees.long()
-        can_learn = (degrees > 0) & (degrees < graph.item_count)
+        can_learn, self.excluded_users = learners(graph)
         self.eligible_users = can_learn.nonzero().squeeze(1)
         self.eligible_edges = can_learn.index_select(0, graph.users).nonzero().squeeze(1)
-        self.excluded_users = int((degrees >= graph.item_count).sum())
-        if len(self.eligible_users) == 0:
-            raise DataError(
-                f"all {self.excluded_users} users interacted with all {graph.item_count} items; "
-                "a ranking needs items that a user has not seen, add items or remove interactions"
-            )
         self.batch_size = min(batch_size, self.triples)  # more would be padding
-        self._degrees = degrees
+        self._degrees = graph.user_degrees.long()
         self._first_edge = graph.user_offsets.long()
         # Sorted array of (user, item - position within the user's row); see _draw_negatives.
         edge = torch.arange(graph.edge_count, device=graph.device)
@@ -111,6 +108,10 @@ class Sampler:
         shares = chances.new_zeros(self.graph.item_count).index_add_(0, items, chances)
         return shares / shares.sum()
 
+    def blocks(self, generator: Generator) -> Iterator[Epoch]:
+        """An epoch, as `BlockSampler` has it: here, one block."""
+        yield self.epoch(generator)
+
     def epoch(self, generator: Generator) -> Epoch:
         edges = SAMPLERS[self.kind](self, generator)
         users = self.graph.users.index_select(0, edges)
@@ -123,20 +124,13 @@ class Sampler:
             negatives = self._replayed.of(users, negatives.index_select(0, order))
             order = torch.arange(len(edges), device=edges.device)  # their place decides, so they are shuffled already
         padding = self.steps * self.batch_size - len(edges)
+        weight = batch_weights(self.steps, self.batch_size, padding, edges.device)
         order = torch.nn.functional.pad(order, (0, padding))
 
         def batches(values: Tensor) -> Tensor:
             return values.index_select(0, order).view(self.steps, self.batch_size)
 
-        return Epoch(batches(users), batches(positives), batches(negatives), self._weights(padding))
-
-    def _weights(self, padding: int) -> Tensor:
-        weight = torch.full((self.steps, self.batch_size), 1.0 / self.batch_size, device=self.graph.device)
-        if padding:
-            count = self.batch_size - padding
-            weight[-1, :count] = 1.0 / count
-            weight[-1, count:] = 0.0
-        return weight
+        return Epoch(batches(users), batches(positives), batches(negatives), weight)
 
     def _draw_negatives(self, users: Tensor, generator: Generator) -> Tensor:
         """An item that the user does not own, uniformly.
@@ -146,7 +140,7 @@ class Sampler:
         """
         if self._owned is None:
             return self._search_negatives(users, generator)
-        items = _uniform_below(self.graph.item_count, users, generator)
+        items = uniform_below(self.graph.item_count, users, generator)
         again = self._owned(users, items).nonzero().squeeze(1)
         if len(again):
             items[again] = self._search_negatives(users.index_select(0, again), generator)
@@ -159,7 +153,7 @@ class Sampler:
         along a row, so (user, n_j - j) is one sorted array for all users.
         """
         wide = users.long()
-        r = _uniform_below(self.graph.item_count - self._degrees.index_select(0, wide), wide, generator)
+        r = uniform_below(self.graph.item_count - self._degrees.index_select(0, wide), wide, generator)
         keys = wide * self.graph.item_count + r
         owned_below = torch.searchsorted(self._gap_keys, keys, right=True) - self._first_edge.index_select(0, wide)
         return (r + owned_below).to(users.dtype)
@@ -199,7 +193,37 @@ def _row_bytes(graph: BipartiteGraph) -> int:
     return -(-graph.item_count // 8)
 
 
-def _uniform_below(bound: Tensor | int, like: Tensor, generator: Generator) -> Tensor:
+def check_kinds(kind: str, negatives: str) -> None:
+    if kind not in SAMPLERS:
+        raise ConfigError(unknown("sampler", kind, SAMPLERS))
+    if negatives not in NEGATIVES:
+        raise ConfigError(unknown("kind of negatives", negatives, NEGATIVES))
+
+
+def learners(graph: BipartiteGraph) -> tuple[Tensor, int]:
+    """(M,) which users own something and not everything, and how many own everything."""
+    degrees = graph.user_degrees
+    can_learn = (degrees > 0) & (degrees < graph.item_count)
+    excluded = int((degrees >= graph.item_count).sum())
+    if not bool(can_learn.any()):
+        raise DataError(
+            f"all {excluded} users interacted with all {graph.item_count} items; "
+            "a ranking needs items that a user has not seen, add items or remove interactions"
+        )
+    return can_learn, excluded
+
+
+def batch_weights(steps: int, batch_size: int, padding: int, device: torch.device) -> Tensor:
+    """(steps, B); the last batch ends with `padding`."""
+    weight = torch.full((steps, batch_size), 1.0 / batch_size, device=device)
+    if padding:
+        count = batch_size - padding
+        weight[-1, :count] = 1.0 / count
+        weight[-1, count:] = 0.0
+    return weight
+
+
+def uniform_below(bound: Tensor | int, like: Tensor, generator: Generator) -> Tensor:
     """Integers uniform in [0, bound), from 53 random bits each, with the shape and type of `like`."""
     draw = torch.rand(like.shape, generator=generator, device=like.device, dtype=torch.float64)
     # The largest draw is 1 - 2^-53, and its product with a bound below 2^52 rounds to less than the bound.
@@ -212,7 +236,7 @@ def _every_edge(sampler: Sampler, generator: Generator) -> Tensor:
 
 def _edge_of(sampler: Sampler, users: Tensor, generator: Generator) -> Tensor:
     """A uniform interaction of each user."""
-    offset = _uniform_below(sampler._degrees.index_select(0, users), users, generator)
+    offset = uniform_below(sampler._degrees.index_select(0, users), users, generator)
     return sampler._first_edge.index_select(0, users) + offset
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from caged.config import option, value_text
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph, OwnedItems, Sampler, Tables
+from caged.graph import AnySampler, Batch, BipartiteGraph, OwnedItems, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, Scorer
 from caged.models.encoder import EncoderMethod
 from caged.models.fold_in import FoldIn, fold_in_by_degree
@@ -112,7 +112,7 @@ class BackboneLoss(Protocol):
 
     by_cosine: bool  # whether items rank by cosines instead of dot products
 
-    def follow(self, sampler: Sampler) -> None:
+    def follow(self, sampler: AnySampler) -> None:
         """Learn how positives are drawn. In place: a recorded step reads it."""
 
     def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
@@ -124,7 +124,7 @@ class BprLoss:
 
     by_cosine = False
 
-    def follow(self, sampler: Sampler) -> None:
+    def follow(self, sampler: AnySampler) -> None:
         """However positives are drawn, the loss is the same."""
 
     def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
@@ -146,7 +146,7 @@ class SoftmaxLoss:
         self._owned = _owned_items(graph) if options.known == "mask" else None
         self._precision = graph.engine.precision if graph.device.type == "cuda" else "float32"
 
-    def follow(self, sampler: Sampler) -> None:
+    def follow(self, sampler: AnySampler) -> None:
         if sampler.kind != self._followed:
             shares = sampler.positive_shares()
             self._drawn.copy_(shares > 0)

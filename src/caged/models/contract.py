@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, r
 import torch
 from torch import Tensor
 
-from caged.graph import Batch, BipartiteGraph, EdgeWeights, Sampler, Tables
+from caged.graph import AnySampler, Batch, BipartiteGraph, EdgeWeights, Tables
 from caged.seeding import Generators
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class EpochContext:
     losses: Mapping[str, float] | None = None  # means over the batches of this epoch, after them
     log: dict[str, Any] = field(default_factory=dict)  # diagnostics for this epoch's history line
     monitor: str = "recall@20"  # the metric of `validate` that decisions go by
-    sampler: Sampler | None = None  # that draws the batches of this stage; None in `finish`
+    sampler: AnySampler | None = None  # that draws the batches of this stage; None in `finish`
     replayed: bool = False  # the decisions of another training are replayed: `improved` is what it was there
     validated_there: bool = False  # in that training, after this epoch
     decisions: dict[str, Any] = field(default_factory=dict)  # see `decided`

@@ -38,7 +38,7 @@ import torch
 from torch import Tensor
 
 from caged.config import option
-from caged.graph import Batch, BipartiteGraph, Sampler
+from caged.graph import AnySampler, Batch, BipartiteGraph
 from caged.models.contract import EpochContext, Losses
 from caged.models.encoder import EncoderMethod
 from caged.models.lightgcn import BackboneConfig, backbone
@@ -102,7 +102,7 @@ class IPS(EncoderMethod[IPSConfig]):
         if ctx.sampler is not None:
             self.normalise(ctx.sampler)
 
-    def normalise(self, sampler: Sampler) -> None:
+    def normalise(self, sampler: AnySampler) -> None:
         """`sn`: divide by the mean weight of the positives that `sampler` draws. In place: a recorded step reads it."""
         if self.config.ips_scheme == "sn" and sampler.kind != self._normalised_for:
             self.weights.copy_(self._clipped / (sampler.positive_shares() @ self._clipped))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from caged.config import Range, option
 from caged.errors import ConfigError, TrainingError
-from caged.graph import BACKENDS, NEGATIVES, PRECISIONS, SAMPLERS, BipartiteGraph, Engine, Sampler
+from caged.graph import BACKENDS, NEGATIVES, PRECISIONS, SAMPLERS, AnySampler, BipartiteGraph, Engine, make_sampler
 from caged.models.contract import EpochContext, Method, Metrics, Scorer, Stage, State
 from caged.optimiser import adam
 from caged.seeding import Generators
@@ -193,7 +193,7 @@ class Loop:
 
     def _run_stage(self, stage: Stage) -> None:
         batch_size, _ = self.config.batches(self.graph.edge_count)
-        sampler = Sampler(self.graph, batch_size, stage.sampler or self.config.sampler, self.config.negatives)
+        sampler = make_sampler(self.graph, batch_size, stage.sampler or self.config.sampler, self.config.negatives)
         last_epoch = self._replayed.epochs if self._replayed else stage.epochs or self.config.epochs
         optimizer = self._ensure_optimizer(stage)
         start = self._consider_start() if stage.start_counts else None
@@ -217,14 +217,14 @@ class Loop:
         self._snapshot()
         return dict(metrics)
 
-    def _run_epoch(self, stage: Stage, sampler: Sampler, steps: Steps, last_epoch: int) -> dict[str, Any]:
+    def _run_epoch(self, stage: Stage, sampler: AnySampler, steps: Steps, last_epoch: int) -> dict[str, Any]:
         epoch = self.progress.epoch
         ctx = EpochContext(stage.name, epoch, sampler.steps, self.validate, monitor=self.monitor, sampler=sampler)
         clock = _Clock()
         with clock("begin_epoch"):
             self.method.begin_epoch(ctx)
         with clock("train"):
-            losses = steps.run(sampler.epoch(self.generators["sampling"]))
+            losses = steps.run(sampler.blocks(self.generators["sampling"]))
         ctx.losses = losses
         self._check_finite(losses, stage, epoch)
         due = epoch % self.config.validate_every == 0 or epoch == last_epoch

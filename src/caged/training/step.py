@@ -1,13 +1,14 @@
 """One epoch of optimiser steps: as plain calls, or recorded once in a CUDA graph and replayed.
 
-Both do the same thing: for each batch a loss, a backward pass and an Adam step, with the loss parts summed on the
+An epoch comes in blocks of batches, each drawn when the one before it is done; on a small graph it is one block. Both
+ways do the same thing: for each batch a loss, a backward pass and an Adam step, with the loss parts summed on the
 device and read once per epoch. Recording removes the launch overhead of some fifty small kernels per step, which is
 longer than the kernels themselves on a small graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -28,13 +29,16 @@ class PlainSteps:
         self.method = method
         self.optimizer = optimizer
 
-    def run(self, epoch: Epoch) -> dict[str, float]:
-        """Train on every batch; mean loss parts over the batches."""
+    def run(self, blocks: Iterable[Epoch]) -> dict[str, float]:
+        """Train on every batch of an epoch; mean loss parts over the batches."""
+        return _means(self.sums, blocks)
+
+    def sums(self, block: Epoch) -> dict[str, Tensor]:
+        """Train on every batch of a block; the sums of the loss parts."""
         sums: dict[str, Tensor] = {}
-        for batch in epoch:
-            for name, value in self.step(batch).items():
-                sums[name] = sums[name] + value if name in sums else value.clone()
-        return {name: float(value) / len(epoch.users) for name, value in sums.items()}
+        for batch in block:
+            _add(sums, self.step(batch))
+        return sums
 
     def step(self, batch: Batch) -> dict[str, Tensor]:
         self.optimizer.zero_grad(set_to_none=True)
@@ -53,28 +57,32 @@ class RecordedSteps:
         self._key: Hashable = _NOTHING
         self._replay: Work | None = None
 
-    def run(self, epoch: Epoch) -> dict[str, float]:
-        key = (self._plain.method.capture_key(), epoch.users.shape)
-        if key != self._key:
+    def run(self, blocks: Iterable[Epoch]) -> dict[str, float]:
+        return _means(self.sums, blocks)
+
+    def sums(self, block: Epoch) -> dict[str, Tensor]:
+        key = (self._plain.method.capture_key(), block.users.shape[1])
+        if key != self._key or len(block) > len(self._buffers[0]):
             self._replay = None  # free the old recording before the new one
-            self._replay, self._key = self._recorded(epoch), key
+            self._replay, self._key = self._recorded(block), key
         if self._replay is None:  # this step cannot be recorded
-            return self._plain.run(epoch)
-        self._load(epoch)
+            return self._plain.sums(block)
+        self._load(block)
         for value in self._sums.values():
             value.zero_()
-        for _ in range(len(epoch.users)):
+        for _ in range(len(block)):
             self._replay()
-        return {name: float(value) / len(epoch.users) for name, value in self._sums.items()}
+        return self._sums
 
-    def _load(self, epoch: Epoch) -> None:
-        for buffer, values in zip(self._buffers, epoch.parts, strict=True):
-            buffer.copy_(values)
+    def _load(self, block: Epoch) -> None:
+        """The last block of an epoch may be shorter than the buffers; what is left in them is not reached."""
+        for buffer, values in zip(self._buffers, block.parts, strict=True):
+            buffer[: len(values)].copy_(values)
         self._counter.zero_()
 
-    def _recorded(self, epoch: Epoch) -> Work | None:
-        self._buffers = tuple(values.clone() for values in epoch.parts)
-        self._counter = torch.zeros(1, dtype=torch.int64, device=epoch.users.device)
+    def _recorded(self, block: Epoch) -> Work | None:
+        self._buffers = tuple(values.clone() for values in block.parts)
+        self._counter = torch.zeros(1, dtype=torch.int64, device=block.users.device)
         self._sums: dict[str, Tensor] = {}
         before = _Snapshot(self._plain, self._generators)
 
@@ -93,6 +101,21 @@ class RecordedSteps:
             if name not in self._sums:  # in the first run, before any recording
                 self._sums[name] = torch.zeros_like(value)
             self._sums[name].add_(value)
+
+
+def _means(sums_of: Callable[[Epoch], Mapping[str, Tensor]], blocks: Iterable[Epoch]) -> dict[str, float]:
+    """Per step, over all blocks; read from the device once, at the end."""
+    sums: dict[str, Tensor] = {}
+    steps = 0
+    for block in blocks:
+        _add(sums, sums_of(block))
+        steps += len(block)
+    return {name: float(value) / steps for name, value in sums.items()}
+
+
+def _add(sums: dict[str, Tensor], values: Mapping[str, Tensor]) -> None:
+    for name, value in values.items():
+        sums[name] = sums[name] + value if name in sums else value.clone()
 
 
 class _Snapshot:
