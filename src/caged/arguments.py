@@ -6,6 +6,7 @@ import math
 import operator
 import os
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from caged.errors import ConfigError, unknown
 T = TypeVar("T")
 
 LARGEST_SEED = 2**63 - 1
+THOUSANDS = {"K": 10**3, "M": 10**6, "B": 10**9}
 
 
 def described(value: Any) -> str:
@@ -37,6 +39,23 @@ def whole_number(name: str, value: Any, *, least: int, most: int, advice: str = 
     if not least <= given <= most:
         raise ConfigError(f"{name} is {described(given)}; allowed are {least}..{most}{advice}")
     return given
+
+
+def counted(name: str, text: str) -> int:
+    """A whole number as people write large ones: 2000, 2_000, 2,000, 20M, 1.5B.
+
+    >>> counted("users", "20M"), counted("users", "1.5k"), counted("users", "2_000")
+    (20000000, 1500, 2000)
+    """
+    written = text.strip().replace(",", "").replace("_", "")
+    scale = THOUSANDS.get(written[-1:].upper(), 1)
+    try:
+        value = Fraction(written[:-1] if scale > 1 else written) * scale
+    except (ValueError, ZeroDivisionError):
+        value = Fraction(0)
+    if value < 1 or value.denominator != 1:
+        raise ConfigError(f"{name} is {described(text)}; write a whole number, such as 2000, 20M or 1.5B")
+    return int(value)
 
 
 def at_least_one(name: str, value: Any) -> int:

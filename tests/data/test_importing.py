@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caged.data import Columns, Interactions, importing, read_log
+from caged.data import Columns, Interactions, importing, read_log, sorted_rows
 from caged.data.importing import import_log
 from caged.data.readers import batches
 from caged.data.readers import text as textformats
@@ -32,8 +32,8 @@ FILES = {"interactions.parquet", "users.parquet", "items.parquet", "manifest.jso
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so small that a tiny log needs many tables, blocks and buckets."""
     monkeypatch.setattr(batches, "TABLE_ROWS", 16)
-    monkeypatch.setattr(importing, "BUCKET_BYTES", 200)
-    monkeypatch.setattr(importing, "HASHED_ROWS", 5)
+    monkeypatch.setattr(sorted_rows, "BUCKET_BYTES", 200)
+    monkeypatch.setattr(sorted_rows, "HASHED_ROWS", 5)
     monkeypatch.setattr(importing, "ROW_GROUP", 7)
     monkeypatch.setattr(textformats, "CSV_BLOCK", 256)
     monkeypatch.setattr(textformats, "CHUNK", 61)

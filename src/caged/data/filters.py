@@ -20,17 +20,24 @@ def rated_at_least(
 ) -> Interactions:
     """The pairs whose rating is `min_rating` or more."""
     if log.rating is None:
-        raise DataError(
-            f"{where} has no rating column '{column}', which --min-rating needs; name it with --rating-column or leave "
-            f"--min-rating out"
-        )
+        raise without_ratings(where, column)
     chosen = log.rating >= finite_number("min_rating", min_rating)
     if not chosen.any():
-        raise DataError(
-            f"{where} has no rating of at least {min_rating:g} (the largest is {log.rating.max():g}); "
-            f"lower --min-rating"
-        )
+        raise nothing_rated(where, min_rating, float(log.rating.max()))
     return _occurring(log, chosen)
+
+
+def without_ratings(where: str, column: str) -> DataError:
+    return DataError(
+        f"{where} has no rating column '{column}', which --min-rating needs; name it with --rating-column or leave "
+        f"--min-rating out"
+    )
+
+
+def nothing_rated(where: str, min_rating: float, largest: float) -> DataError:
+    return DataError(
+        f"{where} has no rating of at least {min_rating:g} (the largest is {largest:g}); lower --min-rating"
+    )
 
 
 def k_core(log: Interactions, k_user: int, k_item: int, *, where: str = "the log") -> Interactions:
@@ -50,11 +57,15 @@ def k_core(log: Interactions, k_user: int, k_item: int, *, where: str = "the log
             break
         chosen = chosen[kept]
     if len(chosen) == 0:
-        raise DataError(
-            f"{where} has no users with {k_user} and items with {k_item} interactions among themselves: the filter "
-            f"leaves nothing of {len(log):,} pairs; ask for fewer"
-        )
+        raise nothing_in_core(where, k_user, k_item, len(log))
     return _occurring(log, chosen)
+
+
+def nothing_in_core(where: str, k_user: int, k_item: int, pairs: int) -> DataError:
+    return DataError(
+        f"{where} has no users with {k_user} and items with {k_item} interactions among themselves: the filter "
+        f"leaves nothing of {pairs:,} pairs; ask for fewer"
+    )
 
 
 def _occurring(log: Interactions, chosen: Array) -> Interactions:

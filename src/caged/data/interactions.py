@@ -281,6 +281,14 @@ class Interactions:
         """CSR row pointers: the items of user u are items[user_offsets[u]:user_offsets[u + 1]]."""
         return np.concatenate(([0], np.cumsum(self.user_degrees)))
 
+    def by_user(self) -> tuple[Array, Array]:
+        """`user_offsets` and items; these may be narrower than `items`, where that saves reading them."""
+        return self.user_offsets, self.items
+
+    def by_item(self) -> tuple[Array, Array] | None:
+        """The offsets of the items and the users of each, ascending; None where nobody has sorted them so."""
+        return None
+
     def select(self, chosen: Array) -> Interactions:
         """The pairs where the boolean mask or sorted positions `chosen` point to, with the same id maps."""
         chosen = _as_chosen(chosen, len(self))

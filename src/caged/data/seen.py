@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from caged.data.cgraph.pairs import fingerprint_together, of_one_folder
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.errors import DataError
@@ -44,6 +45,9 @@ class Seen:
     @property
     def fingerprint(self) -> str:
         """Of all these pairs, whichever part they are in."""
+        known = None if self.valid is None else fingerprint_together(self.train, self.valid)
+        if known is not None:
+            return known
         whole = self.train if self.valid is None else Interactions.joined([self.train, self.valid])
         return whole.fingerprint
 
@@ -64,6 +68,12 @@ class Seen:
         keys = np.sort(np.concatenate((self.train.keys, self.valid.keys)), kind="stable")
         return keys[np.diff(keys, prepend=-1) > 0]
 
+    def shared_with(self, part: Interactions) -> int:
+        """How many pairs of `part` were seen."""
+        if all(of_one_folder(part, had) for had in (self.train, self.valid) if had is not None):
+            return 0  # and no key of a pair is made to find that out
+        return int(np.count_nonzero(find(self.keys, part.keys) >= 0))
+
     def holds(self, users: Array, items: Array) -> Array:
         """Which pairs were seen; users ascending."""
         if len(users) == 0:
@@ -75,7 +85,7 @@ class Seen:
     def by_user(self) -> tuple[Array, Array]:
         """CSR: the items of user u are items[offsets[u]:offsets[u + 1]]."""
         if self.valid is None:
-            return self.train.user_offsets, self.train.items
+            return self.train.by_user()
         users, items = np.divmod(self.keys, max(self.item_count, 1))
         return np.concatenate(([0], np.cumsum(np.bincount(users, minlength=self.user_count)))), items
 

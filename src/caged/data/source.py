@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from caged.data.cgraph.layout import SUFFIX, is_graph_folder
+from caged.data.cgraph.reading import open_graph
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folder_of
@@ -73,7 +75,8 @@ def load(
     catalogue: Catalogue = "occurring",
 ) -> Source:
     """Read a known dataset (a name), a log (a file, a folder of part files, or what `caged data import` wrote), or a
-    folder with train and test files (and perhaps valid, test_negative and valid_negative).
+    folder with train and test files (and perhaps valid, test_negative and valid_negative). A `.cgraph` folder is
+    opened and not read.
 
     The catalogue are the users and items that occur in any part, and the items of `items.parquet` where a folder with
     parts has one. `catalogue="max_id"`, for LightGCN text only, makes
@@ -89,6 +92,8 @@ def load(
     recognised = dataset_in(path) if path.is_dir() else None
     if recognised is not None:
         return load_dataset(recognised, path, columns=columns, min_rating=min_rating, catalogue=catalogue)
+    if is_graph_folder(path):
+        return _graph_source(name, path, columns, min_rating, catalogue)
     in_parts = holds_part_files(path)
     is_split = path.is_dir() and not is_canonical(path) and not in_parts
     files = _part_files(path) if is_split else {"log": path}
@@ -110,6 +115,15 @@ def load(
         return Source(name, path, log=whole, notes=whole.notes)
     notes = (*_notes_of_parts(contents), *check_overlap(contents["train"], contents))
     return Source(name, path, parts=contents, notes=notes, listed_items=listed)
+
+
+def _graph_source(name: str, path: Path, columns: Columns, min_rating: float | None, catalogue: Catalogue) -> Source:
+    """What `caged data import` wrote to a folder NAME.cgraph: its parts, mapped into memory."""
+    if catalogue == "max_id":
+        raise _no_max_id(path)
+    opened = open_graph(path, columns=columns, min_rating=min_rating)
+    notes = (*opened.manifest["notes"], *check_overlap(opened.parts["train"], opened.parts))
+    return Source(name.removesuffix(SUFFIX), path, parts=opened.parts, notes=notes)
 
 
 def load_dataset(

@@ -37,7 +37,7 @@ class Reference:
     def __post_init__(self) -> None:
         if self.relevant is not None:
             check_same_rows(self.train, self.relevant)
-        leaked = int(np.count_nonzero(find(self.seen.keys, self.relevant_keys) >= 0))
+        leaked = 0 if self.relevant is None else self.seen.shared_with(self.relevant)
         if leaked:
             raise DataError(
                 f"{leaked} of the {len(self.relevant_keys)} relevant pairs were also seen in train or valid, which "

@@ -28,7 +28,7 @@ def item_rows(user_offsets: Tensor, items: Tensor, item_count: int, piece: int =
     """The transpose of CSR rows of users. Rows that name unknown items, or do not ascend, are refused."""
     degrees = torch.zeros(item_count, dtype=torch.int64, device=items.device)
     for part in items.split(piece):
-        _check_range(part, item_count)
+        check_range(part, item_count, "item")
         degrees += torch.bincount(part, minlength=item_count)
     offsets = _starts(degrees)
     place = offsets[:-1].clone()  # of the next edge of each item
@@ -60,12 +60,12 @@ def _starts(degrees: Tensor) -> Tensor:
     return torch.nn.functional.pad(degrees.cumsum(0), (1, 0))
 
 
-def _check_range(items: Tensor, item_count: int) -> None:
-    lowest, highest = (int(end) for end in items.aminmax())
-    if lowest < 0 or highest >= item_count:
+def check_range(rows: Tensor, count: int, kind: str) -> None:
+    lowest, highest = (int(end) for end in rows.aminmax())
+    if lowest < 0 or highest >= count:
         raise DataError(
-            f"a row of the graph names item {lowest if lowest < 0 else highest}, but items are numbered from 0 to "
-            f"{item_count - 1}; write the rows again, or correct the number of items"
+            f"a row of the graph names {kind} {lowest if lowest < 0 else highest}, but {kind}s are numbered from 0 to "
+            f"{count - 1}; write the rows again, or correct the number of {kind}s"
         )
 
 

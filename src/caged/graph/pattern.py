@@ -13,7 +13,7 @@ from torch import Tensor
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.errors import DataError
-from caged.graph.by_item import item_rows
+from caged.graph.by_item import ItemRows, check_range, item_rows
 from caged.graph.kernels import CpuLayout, SparseLayout
 from caged.graph.operators import Engine
 
@@ -42,7 +42,8 @@ class BipartiteGraph:
     def from_interactions(
         cls, train: Interactions, device: torch.device | str = "cpu", engine: Engine = DEFAULT_ENGINE
     ) -> BipartiteGraph:
-        return cls.from_edges(train.users, train.items, train.user_count, train.item_count, device, engine)
+        offsets, items = train.by_user()
+        return cls.from_rows(offsets, items, train.item_count, device, engine, by_item=train.by_item())
 
     @classmethod
     def from_edges(
@@ -66,6 +67,8 @@ class BipartiteGraph:
         item_count: int,
         device: torch.device | str = "cpu",
         engine: Engine = DEFAULT_ENGINE,
+        *,
+        by_item: tuple[Array, Array] | None = None,
     ) -> BipartiteGraph:
         """From CSR rows: the items of user u are items[user_offsets[u] : user_offsets[u + 1]], ascending, each once.
 
@@ -73,6 +76,8 @@ class BipartiteGraph:
         or int64 for offsets of more than 2^31 edges) and lies on the device is taken as it is, not copied: it must not
         change afterwards. The rest goes there in pieces. Beside the graph, which is 8 bytes per edge, building it takes
         a few GiB at most, however many edges there are.
+
+        `by_item` are the same edges as CSR rows of items, where somebody has sorted them before: offsets and users.
         """
         if len(items) == 0:
             raise DataError("the training part has no interactions; a graph needs at least one")
@@ -86,8 +91,13 @@ class BipartiteGraph:
                 f"{int(offsets[0])} to {int(offsets[-1])} or fall in between; write the rows again"
             )
         placed = _placed(items, row_type, device)
-        by_item = item_rows(offsets, placed, item_count)
-        return cls(user_count, item_count, placed, offsets, by_item.users, by_item.offsets, engine)
+        if by_item is None:
+            rows = item_rows(offsets, placed, item_count)
+        else:
+            rows = ItemRows(_placed(by_item[0], offset_type, device), _placed(by_item[1], row_type, device))
+            check_range(placed, item_count, "item")
+            check_range(rows.users, user_count, "user")
+        return cls(user_count, item_count, placed, offsets, rows.users, rows.offsets, engine)
 
     @cached_property
     def users(self) -> Tensor:

@@ -169,10 +169,9 @@ def _unpack_ids(name: str, data: dict[str, Tensor]) -> IdMap:
 
 
 def _pack_pairs(name: str, pairs: Interactions) -> dict[str, Tensor]:
-    return {
-        f"{name}.users": torch.from_numpy(pairs.users.astype(np.int32)),
-        f"{name}.items": torch.from_numpy(pairs.items.astype(np.int32)),
-    }
+    offsets, items = pairs.by_user()
+    users = np.repeat(np.arange(pairs.user_count, dtype=np.int32), np.diff(offsets))
+    return {f"{name}.users": torch.from_numpy(users), f"{name}.items": torch.from_numpy(items.astype(np.int32))}
 
 
 def _unpack_pairs(name: str, data: dict[str, Tensor], user_ids: IdMap, item_ids: IdMap) -> Interactions:

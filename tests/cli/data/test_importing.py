@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from caged.data import read_log
+from caged.data import read_log, split_log
 from tests.cli.invoke import caged, contents
 
 pytest.importorskip("polars")
@@ -69,3 +69,42 @@ def test_what_is_refused_leaves_nothing(log_csv: Path, tmp_path: Path, monkeypat
     done = caged("data", "import", log_csv, "-o", "out", cwd=tmp_path)
     assert done.code == 2
     assert "pip install 'caged-rec[data]'" in done.error
+
+
+def test_a_name_in_cgraph_makes_a_graph_that_is_split(log_csv: Path, tmp_path: Path) -> None:
+    done = caged("data", "import", log_csv, "-o", tmp_path / "it.cgraph", "--seed", "4", "--k-core", "2")
+    assert done.code == 0, done.err
+    counts = dict(line.rsplit(maxsplit=1) for line in done.out.splitlines()[1:])
+    parts = split_log(read_log(log_csv, min_user_interactions=2, min_item_interactions=2), "random", seed=4).parts
+    for name, part in parts.items():
+        assert counts[f"in {name}"] == f"{len(part):,}"
+    described = json.loads(caged("data", "info", tmp_path / "it.cgraph", "--json").out)
+    assert {name: part["fingerprint"] for name, part in described["parts"].items()} == {
+        name: part.fingerprint for name, part in parts.items()
+    }
+
+
+def test_json_of_a_graph_has_the_time_of_every_phase(log_csv: Path, tmp_path: Path) -> None:
+    reported = json.loads(caged("data", "import", log_csv, "-o", tmp_path / "it.cgraph", "--json").out)
+    assert {"reading", "splitting", "sorting by item"} <= reported["seconds"].keys()
+    assert reported["interactions"].keys() == {"train", "valid", "test"}
+
+
+def test_a_log_is_neither_split_nor_filtered(log_csv: Path, tmp_path: Path) -> None:
+    for option in ("--split=time", "--seed=1", "--test-share=0.1", "--min-rating=2", "--k-core=2"):
+        done = caged("data", "import", log_csv, "-o", tmp_path / "imported", option)
+        assert done.code == 2
+        assert done.err.count("\n") == 1
+        assert f"{option.partition('=')[0]} works only where a graph is written" in done.err
+    assert not (tmp_path / "imported").exists()
+
+
+def test_a_damaged_graph_is_told_by_info(log_csv: Path, tmp_path: Path) -> None:
+    assert caged("data", "import", log_csv, "-o", tmp_path / "it.cgraph").code == 0
+    path = tmp_path / "it.cgraph" / "train" / "items.npy"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    done = caged("data", "info", tmp_path / "it.cgraph")
+    assert done.code == 2
+    assert "no longer has its checksum" in done.err

@@ -8,6 +8,7 @@ import typer
 
 from caged.cli.data.contrast import print_contrast
 from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, print_text
+from caged.data.cgraph.layout import is_graph_folder, verify
 from caged.data.describe import describe
 from caged.data.readers.columns import Columns
 from caged.data.source import load
@@ -27,7 +28,8 @@ def info(
 ) -> None:
     """Describe a dataset, log or split: sizes, activity, popularity, overlap, checksums.
 
-    Gini and the share of the most popular fifth show how unequal the items are.
+    Gini and the share of the most popular fifth show how unequal the items are. Of a .cgraph folder, every file is
+    read and compared with its checksum.
 
     Examples:
 
@@ -41,6 +43,8 @@ def info(
         .named(user=user_column, item=item_column, rating=rating_column, timestamp=timestamp_column)
     )
     loaded = load(source, columns=columns, min_rating=min_rating)
+    if is_graph_folder(loaded.path):
+        verify(loaded.path)
     described = describe(loaded, filtered=min_rating is not None or columns.ids == "text")
     if as_json:
         print_json(described)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from caged.arguments import checked_seed, instance
+from caged.data.cgraph.pairs import of_one_folder
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
 from caged.data.parts import NOT_LIKED_BEFORE, PARTS
@@ -111,11 +112,8 @@ def split_per_user(data: Interactions, *, seed: int = 1) -> Split:
     stay in train. The draw depends on the pairs and the seed, not on the order of the file.
     """
     count = data.user_degrees
-    splittable = count >= FEWEST_TO_SPLIT
-    _check_splittable(count)
-    test_count = np.where(splittable, (count + 4) // 5, 0)
-    valid_count = np.where(splittable, np.maximum(1, count // 10), 0)
-    rank = _random_ranks(data, numpy_generator(seed, "split"))
+    test_count, valid_count = held_out_per_user(count)
+    rank = _random_ranks(data, random_split_generator(seed))
     in_test = rank < test_count[data.users]
     in_valid = ~in_test & (rank < (test_count + valid_count)[data.users])
     return _divided(
@@ -123,9 +121,29 @@ def split_per_user(data: Interactions, *, seed: int = 1) -> Split:
         in_valid,
         in_test,
         kind="random",
-        parameters={"seed": seed, "shares": [7, 1, 2]},
-        notes={"users_kept_in_train": int(np.count_nonzero(~splittable & (count > 0)))},
+        parameters=random_parameters(seed),
+        notes={"users_kept_in_train": users_kept_in_train(count)},
     )
+
+
+def held_out_per_user(count: Array) -> tuple[Array, Array]:
+    """How many of each user's interactions go to test and to validation under a random split."""
+    check_splittable(count)
+    splittable = count >= FEWEST_TO_SPLIT
+    return np.where(splittable, (count + 4) // 5, 0), np.where(splittable, np.maximum(1, count // 10), 0)
+
+
+def random_split_generator(seed: int) -> np.random.Generator:
+    return numpy_generator(seed, "split")
+
+
+def random_parameters(seed: int) -> dict[str, JSON]:
+    return {"seed": seed, "shares": [7, 1, 2]}
+
+
+def users_kept_in_train(count: Array) -> int:
+    """Those with too few interactions to hold any out."""
+    return int(np.count_nonzero((count > 0) & (count < FEWEST_TO_SPLIT)))
 
 
 def split_by_time(data: Interactions, *, test_share: float = 0.2, valid_share: float = 0.1) -> Split:
@@ -136,31 +154,67 @@ def split_by_time(data: Interactions, *, test_share: float = 0.2, valid_share: f
     on both sides; the later parts can therefore be smaller than their shares. Users and items that only occur later
     stay in their part and are counted.
     """
-    time = _timestamps(data, "time")
-    test_count, valid_count = held_out_counts(len(data), test_share, valid_share)
+    if data.timestamp is None:
+        raise without_timestamps("time")
+    time = data.timestamp
     ordered = np.sort(time)
-    valid_until = int(ordered[len(data) - test_count - 1])
-    train_until = int(ordered[len(data) - test_count - valid_count - 1])
-    if train_until == valid_until or valid_until == ordered[-1]:
-        part, moment = ("test", valid_until) if valid_until == ordered[-1] else ("validation", train_until)
-        raise DataError(
-            f"the {part} part of the time split is empty, because {np.count_nonzero(time == moment)} of {len(data)} "
-            f"interactions have the timestamp {moment}; choose other shares or another kind of split"
-        )
-    parts = _divided(
-        data,
-        (time > train_until) & (time <= valid_until),
-        time > valid_until,
-        kind="time",
-        parameters={
-            "test_share": test_share,
-            "valid_share": valid_share,
-            "train_until": train_until,
-            "valid_until": valid_until,
-            **({} if data.timestamp_unit == "s" else {"time_unit": data.timestamp_unit}),
-        },
+    cuts = TimeCuts.of(
+        len(data),
+        lambda place: int(ordered[place]),
+        lambda moment: int(np.count_nonzero(time == moment)),
+        test_share=test_share,
+        valid_share=valid_share,
     )
+    in_valid, in_test = cuts.divide(time)
+    parts = _divided(data, in_valid, in_test, kind="time", parameters=cuts.parameters(data.timestamp_unit))
     return replace(parts, notes=_without_training(parts))
+
+
+class TimeCuts(NamedTuple):
+    """The last moments of train and of validation."""
+
+    train_until: int
+    valid_until: int
+    test_share: float
+    valid_share: float
+
+    @classmethod
+    def of(
+        cls,
+        total: int,
+        at: Callable[[int], int],
+        occurring: Callable[[int], int],
+        *,
+        test_share: float,
+        valid_share: float,
+    ) -> TimeCuts:
+        """`at(place)` is the timestamp at a place of their ascending order, `occurring` how many are a moment's."""
+        test_count, valid_count = held_out_counts(total, test_share, valid_share)
+        valid_until, train_until, last = (
+            at(total - test_count - 1),
+            at(total - test_count - valid_count - 1),
+            at(total - 1),
+        )
+        if valid_until in (train_until, last):
+            part, moment = ("test", valid_until) if valid_until == last else ("validation", train_until)
+            raise DataError(
+                f"the {part} part of the time split is empty, because {occurring(moment)} of {total} "
+                f"interactions have the timestamp {moment}; choose other shares or another kind of split"
+            )
+        return cls(train_until, valid_until, test_share, valid_share)
+
+    def divide(self, time: Array) -> tuple[Array, Array]:
+        """Two masks: in validation, in test."""
+        return (time > self.train_until) & (time <= self.valid_until), time > self.valid_until
+
+    def parameters(self, unit: str) -> dict[str, JSON]:
+        return {
+            "test_share": self.test_share,
+            "valid_share": self.valid_share,
+            "train_until": self.train_until,
+            "valid_until": self.valid_until,
+            **({} if unit == "s" else {"time_unit": unit}),
+        }
 
 
 def leave_last_out(data: Interactions) -> Split:
@@ -168,17 +222,18 @@ def leave_last_out(data: Interactions) -> Split:
 
     Of a user's interactions at the same time, the one with the larger item row counts as the later.
     """
-    time = _timestamps(data, "leave_last_out")
+    if data.timestamp is None:
+        raise without_timestamps("leave_last_out")
     count = data.user_degrees
-    _check_splittable(count)
-    from_the_end = count[data.users] - 1 - ranks_within(data.users, time, data.items)
+    check_splittable(count)
+    from_the_end = count[data.users] - 1 - ranks_within(data.users, data.timestamp, data.items)
     splittable = (count >= FEWEST_TO_SPLIT)[data.users]
     parts = _divided(
         data,
         splittable & (from_the_end == 1),
         splittable & (from_the_end == 0),
         kind="leave_last_out",
-        notes={"users_kept_in_train": int(np.count_nonzero((count > 0) & (count < FEWEST_TO_SPLIT)))},
+        notes={"users_kept_in_train": users_kept_in_train(count)},
     )
     return replace(parts, notes={**parts.notes, **_without_training(parts)})
 
@@ -334,24 +389,25 @@ def _divided(
 def _without_training(parts: Split) -> dict[str, int]:
     """How many users and items occur in the later parts only."""
     held = [part for part in (parts.valid, parts.test) if part is not None]
-    users = sum(part.user_degrees for part in held)
-    items = sum(part.item_degrees for part in held)
     return {
-        "users_without_training": int(np.count_nonzero((parts.train.user_degrees == 0) & (users > 0))),
-        "items_without_training": int(np.count_nonzero((parts.train.item_degrees == 0) & (items > 0))),
+        "users_without_training": held_out_only(parts.train.user_degrees, [part.user_degrees for part in held]),
+        "items_without_training": held_out_only(parts.train.item_degrees, [part.item_degrees for part in held]),
     }
 
 
-def _timestamps(data: Interactions, kind: str) -> Array:
-    if data.timestamp is None:
-        raise DataError(
-            f"split '{kind}' needs timestamps and the log has none; name their column with --timestamp-column, or "
-            f"choose another kind of split"
-        )
-    return data.timestamp
+def held_out_only(trained: Array, held_out: Sequence[Array]) -> int:
+    """How many rows have interactions in the later parts, but none in train."""
+    return int(np.count_nonzero((trained == 0) & (sum(held_out) > 0)))
 
 
-def _check_splittable(count: Array) -> None:
+def without_timestamps(kind: str) -> DataError:
+    return DataError(
+        f"split '{kind}' needs timestamps and the log has none; name their column with --timestamp-column, or "
+        f"choose another kind of split"
+    )
+
+
+def check_splittable(count: Array) -> None:
     most = count.max(initial=0)
     if most < FEWEST_TO_SPLIT:
         raise DataError(
@@ -374,6 +430,8 @@ def _check_same_rows(first: str, one: Interactions, second: str, other: Interact
 
 
 def _check_disjoint(first: str, one: Interactions, second: str, other: Interactions) -> None:
+    if of_one_folder(one, other):  # every pair was written to one part
+        return
     _, shared, _ = np.intersect1d(one.keys, other.keys, assume_unique=True, return_indices=True)
     if len(shared):
         position = shared[:1]
