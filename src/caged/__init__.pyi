@@ -31,6 +31,7 @@ class APDA(Recommender):
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        item_lengths (none): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products; loss=softmax only, none: 0
         inner (sum): c in (3): the inner product, or its mean over the K dimensions
         exp_on (false): the exponential form of (5)
         kappa (1.1): divisor in (4)
@@ -73,6 +74,7 @@ class APDA(Recommender):
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
+        item_lengths: float | None = None,
         inner: Literal["sum", "mean"] = "sum",
         exp_on: bool = False,
         kappa: float = 1.1,
@@ -114,6 +116,7 @@ class AdjNorm(Recommender):
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        item_lengths (none): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products; loss=softmax only, none: 0
         r (0.5): exponent of the source's degree in (1); the target's is 1 - r; 0.5 is LightGCN
         self_loop (false): add every node to its own neighbours before normalising
         l2_on (layer0): rows of the batch in the L2 term
@@ -150,6 +153,7 @@ class AdjNorm(Recommender):
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
+        item_lengths: float | None = None,
         r: float = 0.5,
         self_loop: bool = False,
         l2_on: Literal["layer0", "propagated"] = "layer0",
@@ -270,6 +274,7 @@ class CAGED(Recommender):
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        item_lengths (none): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products; loss=softmax only, none: 0
         lam (1): weight lambda of the reconstruction term
         beta (0): weight beta of the KL term
         eps (0.001): share epsilon of the new weights in an update; 0 is LightGCN
@@ -322,6 +327,7 @@ class CAGED(Recommender):
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
+        item_lengths: float | None = None,
         lam: float = 1.0,
         beta: float = 0.0,
         eps: float = 0.001,
@@ -420,6 +426,7 @@ class GALORE(Recommender):
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        item_lengths (none): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products; loss=softmax only, none: 0
         drop_rate (0.1): share rho of the user-item edges that an epoch leaves out
         item_keep (paper): which items keep their edges: paper, the rare ones, by (2); code, the popular ones
         edge_sampling (without): edges are drawn without or with replacement
@@ -463,6 +470,7 @@ class GALORE(Recommender):
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
+        item_lengths: float | None = None,
         drop_rate: float = 0.1,
         item_keep: Literal["paper", "code"] = "paper",
         edge_sampling: Literal["without", "with"] = "without",
@@ -564,6 +572,7 @@ class IPSAggregation(Recommender):
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        item_lengths (none): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products; loss=softmax only, none: 0
         degree_exponent (1): a in (1): neighbours weigh by degree to the -a; 0.5 is LightGCN, 0 weighs all alike; if learned, its start
         learned (false): train the exponent with the tables
         when (training): training: tables are trained and rank with these weights; inference: they are trained with LightGCN's
@@ -600,6 +609,7 @@ class IPSAggregation(Recommender):
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
+        item_lengths: float | None = None,
         degree_exponent: float = 1.0,
         learned: bool = False,
         when: Literal["training", "inference"] = "training",
@@ -690,6 +700,7 @@ class LightGCN(Recommender):
         candidates (none): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives; loss=softmax only, none: batch
         candidate_rows (none): rows of a chunk: consecutive rows of a batch that share their candidates; loss=softmax only, none: 2048
         known (none): candidates that the user owns in training: keep, or mask them; loss=softmax only, none: keep
+        item_lengths (none): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products; loss=softmax only, none: 0
 
     Options of training:
         learning_rate (0.001): Adam's step size
@@ -723,6 +734,7 @@ class LightGCN(Recommender):
         candidates: Literal["batch", "uniform", None] = None,
         candidate_rows: int | None = None,
         known: Literal["keep", "mask", None] = None,
+        item_lengths: float | None = None,
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,
@@ -974,6 +986,7 @@ class Softmax(Recommender):
         candidates (batch): what a positive competes with: the positives of its chunk of the batch, or its sampled negatives
         candidate_rows (2048): rows of a chunk: consecutive rows of a batch that share their candidates
         known (keep): candidates that the user owns in training: keep, or mask them
+        item_lengths (0): power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products
 
     Options of training:
         learning_rate (0.001): Adam's step size
@@ -1006,6 +1019,7 @@ class Softmax(Recommender):
         candidates: Literal["batch", "uniform"] = "batch",
         candidate_rows: int = 2048,
         known: Literal["keep", "mask"] = "keep",
+        item_lengths: float = 0.0,
         learning_rate: float = 0.001,
         batch_size: int | str = 2048,
         epochs: int = 1000,

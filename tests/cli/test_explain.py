@@ -85,8 +85,10 @@ def test_contributions_and_the_own_part_add_up_to_the_score(run: Path) -> None:
     assert found["own"] == pytest.approx(own.item(), abs=1e-5)
 
 
-def test_shares_of_a_cosine_are_divided_by_both_lengths(log_csv: Path, tmp_path: Path) -> None:
-    train(log_csv, tmp_path / "run", "--set", "train.epochs=2", "--set", "method.embedding_size=4", method="softmax")
+@pytest.mark.parametrize("kept", ["0", "0.5"])
+def test_shares_of_a_cosine_are_divided_by_lengths(log_csv: Path, tmp_path: Path, kept: str) -> None:
+    options = ("train.epochs=2", "method.embedding_size=4", f"method.item_lengths={kept}")
+    train(log_csv, tmp_path / "run", *(word for option in options for word in ("--set", option)), method="softmax")
     found = explained(tmp_path / "run", "--user", "u07", "--item", "i39")
     method = library.load(tmp_path / "run", device="cpu").artefact.method
     encoder, ranked = method.encoder, method.scorer().vectors

@@ -266,6 +266,25 @@ def test_every_method_that_takes_the_softmax_learns_with_it_and_ranks_by_cosines
         torch.testing.assert_close(table.norm(dim=1), torch.ones(len(table)))
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_items_keep_a_power_of_their_length_in_ranking(power):
+    graph = BipartiteGraph.from_interactions(skewed())
+    vectors = vectors_of(graph)
+    found = softmax_of(graph, item_lengths=power).ranked(vectors)
+    users, items = (part.double() for part in vectors)
+    cosines = (users / users.norm(dim=1, keepdim=True)) @ (items / items.norm(dim=1, keepdim=True)).T
+    scores = found.users @ found.items.T
+    torch.testing.assert_close(scores.double(), cosines * items.norm(dim=1) ** power, rtol=1e-5, atol=1e-6)
+
+
+def test_lengths_in_ranking_change_no_training():
+    kept = Softmax(SoftmaxConfig(**SMALL, item_lengths=1.0))
+    (mine, losses), (theirs, others) = (trained(m, skewed()) for m in (kept, Softmax(SoftmaxConfig(**SMALL))))
+    assert losses == others
+    everyone = torch.arange(skewed().user_count)
+    assert not torch.equal(mine.scorer()(everyone), theirs.scorer()(everyone))
+
+
 def test_mixing_scales_the_scores_of_a_triple():
     """GALORE's mixed negatives: (1 - v) times the scores of a row, as if its temperature were higher."""
     graph = BipartiteGraph.from_interactions(skewed())

@@ -53,6 +53,12 @@ class SoftmaxOptions:
         "candidates that the user owns in training: keep, or mask them",
         choices=("keep", "mask"),
     )
+    item_lengths: float = option(
+        0.0,
+        "power of its vector's length that an item keeps in ranking: 0 ranks by cosines, 1 by dot products",
+        minimum=0,
+        maximum=1,
+    )
 
     def __post_init__(self) -> None:
         if self.candidates == "uniform" and self.gamma != 0:
@@ -84,6 +90,7 @@ class LossOptions:
     candidates: str | None = _only_softmax("candidates")
     candidate_rows: int | None = _only_softmax("candidate_rows")
     known: str | None = _only_softmax("known")
+    item_lengths: float | None = _only_softmax("item_lengths")
 
     def __post_init__(self) -> None:
         given = self._given
@@ -110,13 +117,16 @@ class LossOptions:
 class BackboneLoss(Protocol):
     """What a method on the backbone asks of its ranking loss."""
 
-    by_cosine: bool  # whether items rank by cosines instead of dot products
+    by_cosine: bool  # whether a user's vector ranks as one of length 1, and an item's by the loss's own rule
 
     def follow(self, sampler: AnySampler) -> None:
         """Learn how positives are drawn. In place: a recorded step reads it."""
 
     def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
         """Of the propagated rows, plus `l2` times `l2_rows` of `layer0`. `scale` (B,) multiplies a triple's scores."""
+
+    def ranked(self, vectors: Tables) -> Tables:
+        """The propagated vectors as they rank: by dot products of what comes back."""
 
 
 class BprLoss:
@@ -131,6 +141,9 @@ class BprLoss:
         if scale is None:
             return bpr_with_l2(final, layer0, batch, l2)
         return scaled_bpr_with_l2(final, layer0, batch, scale, l2)
+
+    def ranked(self, vectors: Tables) -> Tables:
+        return vectors
 
 
 class SoftmaxLoss:
@@ -159,6 +172,13 @@ class SoftmaxLoss:
         else:
             ranking, penalty = self.ranking(final, batch, scale), l2_of_batch(layer0, batch)
         return Losses(ranking + l2 * penalty, {SOFTMAX: ranking, "l2": penalty})
+
+    def ranked(self, vectors: Tables) -> Tables:
+        units = Tables(*map(unit_rows, vectors))
+        if self.options.item_lengths == 0:
+            return units
+        lengths = vectors.items.norm(dim=1, keepdim=True)
+        return units._replace(items=units.items * lengths**self.options.item_lengths)
 
     def _takes_one_pass(self, batch: Batch) -> bool:
         """On CUDA; what is seldom asked for has no kernels of its own."""
@@ -279,9 +299,12 @@ class BackboneMethod(EncoderMethod[HasLossT]):
         with torch.no_grad():
             return self.scorer_of(self.encoder())
 
+    def ranked(self, vectors: Tables) -> Tables:
+        return self.ranking.ranked(vectors)
+
     def scorer_of(self, vectors: Tables) -> Scorer:
         """Ranking by propagated vectors."""
-        return DotScorer(Tables(*map(unit_rows, vectors)) if self.ranks_by_cosine() else vectors)
+        return DotScorer(self.ranked(vectors))
 
     def begin_epoch(self, ctx: EpochContext) -> None:
         if ctx.sampler is not None:

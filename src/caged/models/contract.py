@@ -207,7 +207,10 @@ class MayRankByCosine(Protocol):
     """A method whose scores may be divided by the lengths of both vectors; `caged explain` divides, too."""
 
     def ranks_by_cosine(self) -> bool:
-        """Whether they are."""
+        """Whether they are, but for what an item may keep of its own."""
+
+    def ranked(self, vectors: Tables) -> Tables:
+        """Propagated vectors whose dot products are the scores."""
 
 
 @runtime_checkable

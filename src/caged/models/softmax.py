@@ -26,11 +26,14 @@ small on real data.
 | C_b | `candidates`; with `known=mask` without what the user owns in training |
 | log q | `SoftmaxLoss.log_shares` |
 | (1) to (3) | `backbone_loss.SoftmaxLoss`, `sampled_softmax.py` |
+| e_i in ranking | `SoftmaxLoss.ranked` |
 | L2 | `l2_rows`, as in LightGCN: users, positives and the sampled negatives |
 
 `candidates=uniform` takes the sampled negatives of the chunk in place of its positives, and no correction. They avoid
 what their own user owns, so they are not quite uniform. Ranking uses the unit vectors: still a product of two tables,
-and `caged explain` divides by the lengths, too.
+and `caged explain` divides by the lengths, too. An item whose vector is longer than others', as those of popular items
+are after training, can keep a part of that in ranking: `item_lengths` is the power, 1 ranks by dot products, as Wu et
+al. do. Training knows nothing of it.
 """
 
 from __future__ import annotations

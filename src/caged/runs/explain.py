@@ -96,7 +96,7 @@ def _contributions(method: Explainable, history: Array, weights: Array, user: in
         vectors = encoder()
         target = vectors.items[item]
         if isinstance(method, MayRankByCosine) and method.ranks_by_cosine():
-            target = target / (target.norm() * vectors.users[user].norm())
+            target = method.ranked(vectors).items[item] / vectors.users[user].norm()
         sources = propagate(encoder.weights, encoder.layer0, encoder.layer_weights[1:]).items
         rows = sources.index_select(0, torch.from_numpy(history).to(sources.device))
         shares: Array = weights * (rows @ target).double().cpu().numpy()
