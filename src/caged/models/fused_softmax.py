@@ -46,8 +46,9 @@ class _FusedSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, batch: Batch, given: Candidates, *tables: Tensor) -> tuple[Tensor, Tensor]:
         from caged.graph.kernels.triton_softmax import slopes_of_logits, unit_rows_of
+        from caged.graph.kernels.triton_triples import sums
 
-        parts = torch.zeros(2, device=batch.weight.device)
+        parts = sums(2, batch.weight.device)
         queries, candidates, own, bias = unit_rows_of(
             tables,
             batch,
@@ -68,7 +69,7 @@ class _FusedSoftmax(torch.autograd.Function):
             add_product(to_candidates[chunk], slopes.T, queries[rows], first=first)
         ctx.batch, ctx.temperature = batch, given.temperature
         ctx.save_for_backward(to_queries, to_candidates, own_slopes, *tables)
-        ranking, penalty = parts.unbind()
+        ranking, penalty = parts.float().unbind()
         return ranking, penalty
 
     @staticmethod

@@ -65,7 +65,8 @@ def _unit_rows(
     is_candidate = (weight != 0.0) & (tl.load(drawn + item) != 0)
     tl.store(bias_of + triple, tl.where(is_candidate, bias, float("-inf")))
     if weight != 0.0:
-        tl.atomic_add(parts + 1, weight * _half_squares(user_rows, item_rows, u, i, j, inside), sem="relaxed")
+        half_squares = _half_squares(user_rows, item_rows, u, i, j, inside)
+        tl.atomic_add(parts + 1, (weight * half_squares).to(tl.float64), sem="relaxed")
 
 
 @triton.jit
@@ -107,7 +108,7 @@ def _slopes_of_logits(
     tl.store(slopes + cell, (share * slope[:, None]).to(slopes.dtype.element_ty), mask=inside)
     tl.store(own_slope_of + first_row + row, own_share * slope - weight, mask=real_row)
     loss = weight * (tl.log(total) + largest - own)
-    tl.atomic_add(parts, tl.sum(loss, axis=0), sem="relaxed")
+    tl.atomic_add(parts, tl.sum(loss, axis=0).to(tl.float64), sem="relaxed")
 
 
 @triton.jit

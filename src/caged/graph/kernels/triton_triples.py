@@ -69,8 +69,8 @@ def _bpr_triples(
         margin = tl.sum(user * (positive - negative), axis=0)
         loss = tl.maximum(-margin, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(margin)))  # softplus(-margin)
         penalty = _half_squares(user_rows, item_rows, u, i, j, inside)
-        tl.atomic_add(parts, tl.load(ranking_weight_of + triple) * loss, sem="relaxed")
-        tl.atomic_add(parts + 1, weight * penalty, sem="relaxed")
+        tl.atomic_add(parts, (tl.load(ranking_weight_of + triple) * loss).to(tl.float64), sem="relaxed")
+        tl.atomic_add(parts + 1, (weight * penalty).to(tl.float64), sem="relaxed")
 
 
 @triton.jit
@@ -115,9 +115,9 @@ def bpr_parts(tables, batch, ranking_weight):
 
     `tables` = propagated users, items, layer-0 users, items.
     """
-    parts = torch.zeros(2, device=batch.weight.device)
+    parts = sums(2, batch.weight.device)
     _bpr_triples[(len(batch.users),)](*tables, *batch, ranking_weight, parts, **_tile(tables[0].shape[1]))
-    return parts
+    return parts.float()
 
 
 def bpr_gradients(tables, batch, ranking_weight, ranking, penalty):
@@ -168,7 +168,8 @@ def _triple_scores(
         tl.store(of_items + triple, tl.sum(positive * to_items, axis=0))
         tl.store(of_items + triples + triple, tl.sum(negative * to_items, axis=0))
     if weight != 0.0:
-        tl.atomic_add(penalty, weight * _half_squares(user_rows, item_rows, u, i, j, inside), sem="relaxed")
+        half_squares = _half_squares(user_rows, item_rows, u, i, j, inside)
+        tl.atomic_add(penalty, (weight * half_squares).to(tl.float64), sem="relaxed")
 
 
 @triton.jit
@@ -235,7 +236,7 @@ def triple_scores(tables, heads, batch):
     """
     count, device = len(batch.users), batch.weight.device
     pairs, of_items = torch.empty(2, count, device=device), torch.empty(2 if heads else 0, count, device=device)
-    of_users, penalty = torch.empty(count if heads else 0, device=device), torch.zeros((), device=device)
+    of_users, penalty = torch.empty(count if heads else 0, device=device), sums(1, device)
     _triple_scores[(count,)](
         *tables,
         *(heads or tables[:2]),  # never read where there are no heads
@@ -248,6 +249,7 @@ def triple_scores(tables, heads, batch):
         HEADS=bool(heads),
         **_tile(tables[0].shape[1]),
     )
+    penalty = penalty.squeeze(0).float()
     return (pairs, of_users, of_items, penalty) if heads else (pairs, penalty)
 
 
@@ -275,6 +277,11 @@ def triple_gradients(tables, heads, batch, *slopes):
     # A head's gradient is the sum of the rows that it met, each by its slope: one product per table.
     of_the_heads = [node_slopes[side] @ tables[side] for side in range(len(node_slopes))]
     return [*gradients[:4], *of_the_heads]
+
+
+def sums(count, device):
+    """Zeros to add to, one triple at a time. In float32 a sum near 1 has no room for a part of 1 / 5,000,000."""
+    return torch.zeros(count, dtype=torch.float64, device=device)
 
 
 def _zeros_like(tensors):
