@@ -50,6 +50,7 @@ class APDA(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -91,6 +92,7 @@ class APDA(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -129,6 +131,7 @@ class AdjNorm(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -164,6 +167,7 @@ class AdjNorm(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -208,6 +212,7 @@ class AdvDrop(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -249,6 +254,7 @@ class AdvDrop(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -303,6 +309,7 @@ class CAGED(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -354,6 +361,7 @@ class CAGED(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -380,6 +388,7 @@ class EASE(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -402,6 +411,7 @@ class EASE(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -446,6 +456,7 @@ class GALORE(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -488,6 +499,7 @@ class GALORE(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -519,6 +531,7 @@ class IPS(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -547,6 +560,7 @@ class IPS(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -585,6 +599,7 @@ class IPSAggregation(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -620,6 +635,7 @@ class IPSAggregation(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -649,6 +665,7 @@ class ItemKNN(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -675,6 +692,7 @@ class ItemKNN(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -710,6 +728,7 @@ class LightGCN(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -742,6 +761,7 @@ class LightGCN(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -770,6 +790,7 @@ class LightGCNBCE(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -795,6 +816,7 @@ class LightGCNBCE(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -828,6 +850,7 @@ class MACR(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -858,6 +881,7 @@ class MACR(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -879,6 +903,7 @@ class MostPopular(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -899,6 +924,7 @@ class MostPopular(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -932,6 +958,7 @@ class Reg(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -962,6 +989,7 @@ class Reg(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,
@@ -996,6 +1024,7 @@ class Softmax(Recommender):
         validation (auto): yes: a validation part is held out; no: it is trained on, for all of train.epochs; auto: no for closed forms, which choose nothing, and yes for the others
         refit (false): after validation has decided, train again on train and validation with the same decisions
         validate_every (1): epochs between validations
+        validation_users (none): validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; none: all users with validation items
         sampler (interaction): how triples are drawn
         negatives (fresh): fresh: negatives are drawn anew in every epoch; replayed: from the same short stream in all of them, only to reproduce the published AdvDrop loader
         checkpoint_seconds (30): seconds between checkpoints; 0: after every epoch
@@ -1027,6 +1056,7 @@ class Softmax(Recommender):
         validation: Literal["auto", "yes", "no"] = "auto",
         refit: bool = False,
         validate_every: int = 1,
+        validation_users: int | None = None,
         sampler: Literal["interaction", "user_uniform", "user_equal"] = "interaction",
         negatives: Literal["fresh", "replayed"] = "fresh",
         checkpoint_seconds: float = 30.0,

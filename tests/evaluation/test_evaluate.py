@@ -6,6 +6,7 @@ import torch
 
 from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
+from caged.data.some_users import sampled_users
 from caged.errors import ConfigError, DataError
 from caged.evaluation.evaluate import evaluate, make_validator
 from caged.evaluation.lists import Lists
@@ -129,3 +130,22 @@ def test_per_user_table_has_a_row_per_user_and_a_column_per_metric():
     assert table["recall@3"].to_pylist()[2:] == [0.5, 0.5, 0.0, 2 / 3]
     assert math.isnan(table["recall@3"].to_pylist()[1])
     assert {str(table.schema.field(name).type) for name in report.per_user} == {"double"}
+
+
+def test_a_sample_of_users_is_ranked_exactly():
+    """Its recall is the mean over the sampled users of what all of them have, groups of items included."""
+    sample = sampled_users(VALID, 7)
+    whole = evaluate(scorer, train=TRAIN, valid=None, relevant=VALID, ks=(10,)).report
+    asked = []
+
+    def watched(users):
+        asked.extend(users.tolist())
+        return SCORES[users]
+
+    keys = ("recall@10", "recall@10/niche")
+    found = make_validator(TRAIN, VALID, metrics=keys, users=7)(watched)
+    assert asked == sample.tolist()
+    for key in keys:
+        assert found[key] == pytest.approx(np.nanmean(whole.per_user[key][np.isin(whole.users, sample)]))
+    everybody = make_validator(TRAIN, VALID, metrics=keys, users=10**6)(scorer)
+    assert everybody == make_validator(TRAIN, VALID, metrics=keys)(scorer)

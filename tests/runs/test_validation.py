@@ -169,3 +169,30 @@ def test_a_method_says_why_it_cannot_be_refitted():
     with pytest.raises(ConfigError, match="mine cannot be refitted: its step size follows the numbers of validation"):
         check_refit("mine", Reading(LightGCNConfig()), config)
     check_refit("mine", Reading(LightGCNConfig()), TrainConfig())
+
+
+def test_validation_on_a_sample_of_users_is_told_and_recorded(log_csv, tmp_path):
+    outcome = train(log_csv, tmp_path / "run", "--set", "train.validation_users=5")
+    run = json.loads((tmp_path / "run" / "run.json").read_text())
+    parts = RunFolder.read(tmp_path / "run").load_data("the run").split
+    everybody = len(np.unique(parts.valid.users))
+    assert run["training"]["validation_users"] == {"sampled": 5, "of": everybody}
+    assert f"validation ranked for a random sample of 5 of {everybody} users" in outcome.err
+    model = library.Recommender(
+        "lightgcn", epochs=2, batch_size=128, embedding_size=4, validation_users=5, device="cpu"
+    )
+    lines = []
+
+    class Watch:
+        def epoch(self, line):
+            lines.append(line["validation"]["recall@20"])
+
+    model.fit(parts.train, parts.valid, observers=(Watch(),))
+    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert lines == pytest.approx([line["validation"]["recall@20"] for line in history])
+
+
+def test_nothing_is_told_of_a_sample_of_everybody(log_csv, tmp_path):
+    outcome = train(log_csv, tmp_path / "run", "--set", "train.validation_users=100000")
+    assert "random sample" not in outcome.err
+    assert "validation_users" not in json.loads((tmp_path / "run" / "run.json").read_text())["training"]

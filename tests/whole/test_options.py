@@ -98,6 +98,7 @@ OPTIONS = {
     "train.validation": ("no", "history"),
     "train.refit": ("true", "model"),
     "train.validate_every": ("2", "history"),
+    "train.validation_users": ("4", "history"),
     "train.sampler": ("user_uniform", "model"),
     "train.negatives": ("replayed", "model"),
     "eval.k": ("5", "metrics"),

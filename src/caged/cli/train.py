@@ -231,6 +231,8 @@ def _report(result: RunResult, audited: AuditResult | None, *, as_json: bool) ->
             f"validation: the {held_out:,} of {candidates:,} held-out interactions with {spec.data.validate_on}; "
             f"the others went back to train"
         )
+    if (sample := (run.training or {}).get("validation_users")) is not None:
+        say(f"validation ranked for a random sample of {sample['sampled']:,} of {sample['of']:,} users")
     for note in run.dataset["notes"]:
         say(f"note: {note}")
     if as_json:

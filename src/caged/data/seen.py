@@ -10,7 +10,10 @@ import numpy as np
 from caged.data.cgraph.pairs import fingerprint_together, of_one_folder
 from caged.data.ids import Array
 from caged.data.interactions import Interactions
+from caged.data.some_users import of_users
 from caged.errors import DataError
+
+FEW = 8  # at most one in so many users: then their rows are looked up, not all pairs
 
 
 def find(sorted_keys: Array, wanted: Array) -> Array:
@@ -72,7 +75,13 @@ class Seen:
         """How many pairs of `part` were seen."""
         if all(of_one_folder(part, had) for had in (self.train, self.valid) if had is not None):
             return 0  # and no key of a pair is made to find that out
-        return int(np.count_nonzero(find(self.keys, part.keys) >= 0))
+        users = np.flatnonzero(part.user_degrees)
+        if FEW * len(users) <= self.user_count:
+            valid = None if self.valid is None else of_users(self.valid, users)
+            keys = Seen(of_users(self.train, users), valid).keys
+        else:
+            keys = self.keys
+        return int(np.count_nonzero(find(keys, part.keys) >= 0))
 
     def holds(self, users: Array, items: Array) -> Array:
         """Which pairs were seen; users ascending."""

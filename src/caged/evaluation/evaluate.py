@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 from caged.data.interactions import Interactions
+from caged.data.seen import Seen
 from caged.data.shown import ShownAtRandom
+from caged.data.some_users import of_users, sampled_users
 from caged.errors import DataError
 from caged.evaluation.groups import Groups
 from caged.evaluation.lists import check_k
@@ -67,19 +69,23 @@ def make_validator(
     metrics: Sequence[str] | None = None,
     groups: Groups | None = None,
     shown: ShownAtRandom | None = None,
+    users: int | None = None,
 ) -> Callable[[ScoreFunction], dict[str, float]]:
     """The `validate` callable of the training loop: a scorer in, the metrics on `valid` out, train masked.
 
     `metrics` are the keys to compute, by default recall and ndcg at `k`; `groups` and `shown` are those of `evaluate`.
+    With `users`, it is so many of those with validation items, a random sample; each still ranks the whole catalogue.
     Everything that does not depend on the scores is prepared here, once.
     """
-    reference = Reference(train, None, valid, groups, shown)
     _check_not_empty(valid, "validation")
+    sample = sampled_users(valid, users)
+    reference = Reference(train, None, valid if sample is None else of_users(valid, sample), groups, shown)
     keys = [MetricKey.parse(name) for name in ((f"recall@{k}", f"ndcg@{k}") if metrics is None else metrics)]
     for wanted in list_ks(keys):
         check_k(wanted, reference.item_count)
     candidates = reference.candidates
-    rank = Ranker(reference.relevant_users, list_width(keys), seen=reference.seen, device=device)
+    seen = reference.seen if sample is None else Seen(of_users(train, sample))  # no more than is asked for
+    rank = Ranker(reference.relevant_users, list_width(keys), seen=seen, device=device)
 
     def validate(scorer: ScoreFunction) -> dict[str, float]:
         scores = None if candidates is None else pair_scores(scorer, candidates.owners, candidates.items, device=device)

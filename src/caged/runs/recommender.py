@@ -170,7 +170,8 @@ class Recommender:
         monitor = f"recall@{k}"
         validate = None
         if parts.valid is not None:
-            validate = make_validator(parts.train, parts.valid, device=device, k=k, metrics=(monitor,))
+            users = self.train_config.validation_users
+            validate = make_validator(parts.train, parts.valid, device=device, k=k, metrics=(monitor,), users=users)
         loop = Loop(
             method,
             BipartiteGraph.from_interactions(parts.train, device, self.train_config.engine),

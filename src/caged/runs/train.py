@@ -25,12 +25,12 @@ from caged.runs.initial import give_initial
 from caged.runs.protocols import protocol_named, selection_parts
 from caged.runs.saved_weights import WeightsWatch
 from caged.runs.spec import ExperimentSpec
-from caged.runs.validation import holds_out_validation
+from caged.runs.validation import holds_out_validation, sample_told
 from caged.seeding import Generators
 from caged.training import Decisions, Interrupted, Loop, Observer, Progress, StoredCheckpoint, load_checkpoint
 from caged.training.loop import Validate
 
-KEPT_AS_THEY_ARE = ("stage", "stage_epochs", "decisions", "refit")
+KEPT_AS_THEY_ARE = ("stage", "stage_epochs", "decisions", "refit", "validation_users")
 
 
 def train(
@@ -80,7 +80,7 @@ class _Work:
         history = History(folder.history, stored.epochs if stored else 0)
         method = self._method()
         loop = self._loop(method, parts, self._graph(parts), stored=stored, observers=(history, *self.observers))
-        progress = _reached(loop, loop.run())
+        progress = _reached(loop, loop.run()) | sample_told(parts.valid, self.spec.train)
         run.training = _summary(self.spec, progress, method)
         run.seconds["decide"] = run.seconds.get("decide", 0.0) + time.perf_counter() - begun
         folder.store()  # from here on a resume goes on with the second training
@@ -113,7 +113,7 @@ class _Work:
             watch.begin(graph)
             observers = (history, watch, *self.observers)
         loop = self._loop(method, parts, graph, stored=stored, observers=observers, replay=replay)
-        progress = _reached(loop, loop.run())
+        progress = _reached(loop, loop.run()) | sample_told(parts.valid, self.spec.train)
         if watch is not None:
             watch.end()
         if replay is not None:
@@ -163,7 +163,14 @@ def _validator(spec: ExperimentSpec, chosen: Development, device: torch.device) 
     if chosen.valid is None:
         return None
     k = spec.eval.k[0]
-    return make_validator(chosen.train, chosen.valid, device=device, k=k, metrics=(spec.eval.monitor, f"ndcg@{k}"))
+    return make_validator(
+        chosen.train,
+        chosen.valid,
+        device=device,
+        k=k,
+        metrics=(spec.eval.monitor, f"ndcg@{k}"),
+        users=spec.train.validation_users,
+    )
 
 
 def _reached(loop: Loop, progress: Progress) -> dict[str, Any]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from caged.data import Interactions
+from caged.data.some_users import sampled_users
 from caged.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -13,6 +17,14 @@ if TYPE_CHECKING:
 
 def holds_out_validation(method: Method[Any], config: TrainConfig) -> bool:
     return config.validation == "yes" or (config.validation == "auto" and bool(method.stages()))
+
+
+def sample_told(valid: Interactions | None, config: TrainConfig) -> dict[str, Any]:
+    """What a record says about validation on a sample of the users; nothing where all of them validate."""
+    sample = None if valid is None else sampled_users(valid, config.validation_users)
+    if sample is None or valid is None:
+        return {}
+    return {"validation_users": {"sampled": len(sample), "of": int(np.count_nonzero(valid.user_degrees))}}
 
 
 def check_refit(name: str, method: Method[Any], config: TrainConfig) -> None:

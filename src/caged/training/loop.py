@@ -69,6 +69,12 @@ class TrainConfig:
         "after validation has decided, train again on train and validation with the same decisions",
     )
     validate_every: int = option(1, "epochs between validations", minimum=1)
+    validation_users: int | None = option(
+        None,
+        "validate on a random sample of this many users, the same in every run, each ranking the whole catalogue; "
+        "none: all users with validation items",
+        minimum=1,
+    )
     sampler: str = option("interaction", "how triples are drawn", choices=tuple(SAMPLERS))
     negatives: str = option(
         "fresh",
