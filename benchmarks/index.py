@@ -42,6 +42,7 @@ from caged.products.serve.manifest import IndexAs, Notch
 from caged.products.serve.ranking import Ranking, Wanted
 
 OURS, EXACT = "head exact, IVF 4 bits", "exact"
+PACKAGES = [name for name, module in (("faiss-cpu", "faiss"), ("usearch", "usearch")) if find_spec(module)]
 BATCH = 16
 BUILDERS = 2  # threads that build
 PROBES = (8, 16, 32, 64, 128, 256, 1024)
@@ -219,9 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             results.append(result)
             print(result, flush=True)
             if given.json:
-                write_json(
-                    given.json, {**circumstances("benchmarks.index", packages=["faiss-cpu"]), "results": results}
-                )
+                write_json(given.json, {**circumstances("benchmarks.index", packages=PACKAGES), "results": results})
     if not given.filters:
         print(index_table(results))
 

@@ -77,7 +77,8 @@ def _index_row(result: dict[str, Any]) -> list[str]:
 
 def _index_record(record: dict[str, Any]) -> str:
     load = "/".join(f"{value:.1f}" for value in record["load_average"])
-    versions = ", ".join(f"{name} {record['versions'][name]}" for name in ("faiss-cpu", "numpy"))
+    known = record["versions"]
+    versions = ", ".join(f"{name} {known[name]}" for name in ("faiss-cpu", "usearch", "numpy") if name in known)
     return (
         f"{index_table(record['results'])}\n\n`{record['command']}`, finished {record['finished']}, "
         f"{record['hardware']['cpu']}, {record['hardware']['cores']} cores, {versions}; load average at the end {load}"

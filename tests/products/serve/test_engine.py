@@ -59,6 +59,15 @@ def test_the_knob_is_adjust(finished_run: Path, engine: Engine) -> None:
         same(listed(engine, history=["i02", "i09"], k=10, less_popular=strength), wanted)
 
 
+def test_the_knob_of_scores_that_are_no_product_is_adjust(log_csv: Path, tmp_path: Path) -> None:
+    train(log_csv, tmp_path / "run", method="ease")
+    engine, model = exported(tmp_path / "run", tmp_path / "artefact"), caged.load(tmp_path / "run", device="cpu")
+    asks = [Ask(user_id="u05", k=10, less_popular=strength) for strength in (0.0, 0.35, 1.0)]
+    for ask, answer in zip(asks, engine.recommend_batch(asks), strict=True):
+        wanted = model.adjusted(strength=ask.less_popular).recommend(["u05"], 10)
+        same((engine.model.items.at(answer.items), answer.scores), wanted)
+
+
 def test_an_adjusted_run_is_served_with_its_knob(finished_run: Path, tmp_path: Path) -> None:
     assert run_caged("adjust", finished_run, "--strength", "0.4", "-k", "5", "-o", tmp_path / "run").code == 0
     engine = exported(tmp_path / "run", tmp_path / "artefact")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
+import weakref
 from pathlib import Path
 
 import pytest
 
 from caged.errors import ConfigError, RunError
-from caged.products.serve import MANIFEST, Ask
+from caged.products.serve import MANIFEST, Ask, schemas
+from caged.products.serve.lists import batch_text
 from caged.products.serve.served import Served, Watcher, serve_folders
 from tests.cli.invoke import train
 from tests.products.serve.exported import exported
@@ -122,6 +125,24 @@ def test_a_thread_looks(two: tuple[Path, Path], tmp_path: Path) -> None:
         watcher._end.wait(0.01)
     watcher.stop()
     assert served.swaps == 1
+
+
+def test_a_model_that_was_swapped_out_goes_without_the_garbage_collector(
+    two: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A server keeps the collector away from what is there when it starts, its first model included."""
+    put(two[0], tmp_path / "served")
+    served = Served("served", tmp_path / "served")
+    users = served.engine.model.users
+    asked = [schemas.OnePerson(user_id=users[0], popularity=True), schemas.OnePerson(user_id="nobody")]
+    assert b"error" in batch_text(served.current, asked)
+    first = weakref.ref(served.engine.model)
+    gc.disable()
+    try:
+        served.swap()
+        assert first() is None
+    finally:
+        gc.enable()
 
 
 def test_folders_are_called_by_their_names(two: tuple[Path, Path], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from caged.products.serve.texts import ItemTexts, answer_text, items_json
+from caged.products.serve.texts import ItemTexts, Shown, answer_text, items_json
 from tests.products.serve.small_model import small_model
 
 IDS = ["a,b", 'quo"te', "ü", "\n"]
@@ -35,11 +35,27 @@ def test_items_are_those_of_a_json_library(
     for titles in (True, False):
         for popularity in (True, False):
             wanted = items_json(model, rows, scores, titles=titles, popularity=popularity)
-            found = texts.of(rows, scores, titles=titles, popularity=popularity)
+            (found,) = texts.of([Shown(rows, scores, titles, popularity)])
             assert json.loads(found) == wanted
             assert list(json.loads(found)[0]) == list(wanted[0])  # in the same order
             assert b" " not in found.replace(b"One, two", b"").replace(b'The \\"Best\\"', b"")
-    assert texts.of(rows[:0], scores[:0], titles=True, popularity=True) == b"[]"
+
+
+@pytest.mark.parametrize("are_kept", [True, False])
+def test_lists_of_any_length_are_written_one_by_one(are_kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caged.products.serve.texts.LISTED", 4 if are_kept else 3)
+    model = small_model(catalogue(titles=True))
+    draw = np.random.default_rng(1)
+    lists = [
+        Shown(draw.permutation(4)[:length], draw.standard_normal(length).astype(np.float32), length > 2, length != 3)
+        for length in (2, 0, 3, 1, 0)
+    ]
+    assert [json.loads(text) for text in ItemTexts(model).of(lists)] == [
+        items_json(model, rows, scores, titles=titles, popularity=popularity)
+        for rows, scores, titles, popularity in lists
+    ]
+    assert ItemTexts(model).of(lists[1:2]) == [b"[]"]
+    assert ItemTexts(model).of([]) == []
 
 
 def test_items_have_titles_and_popularity_where_they_are_wanted() -> None:

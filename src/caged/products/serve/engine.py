@@ -104,7 +104,7 @@ class Engine:
             )
             return _Prepared(wanted, asker.unknown)
         except CagedError as error:
-            return error
+            return error.with_traceback(None)  # whose frames would hold the model until garbage is collected
 
     # ---------------------------------------------------------------- who asks
 
@@ -163,8 +163,8 @@ class Engine:
             raise ConfigError(f"k is {k}; allowed are 1..{self.limits.k}")
         scores = np.array(self._relation(row), dtype=np.float32)
         scores[row] = NEVER
-        (best,) = largest(scores[None], k)
-        return Answer(best, scores[best], [])
+        (best,) = largest(scores[:, None], [k])
+        return Answer(*best, [])
 
     def _relation(self, row: int) -> Array:
         model = self.model

@@ -89,14 +89,14 @@ class ItemIndex:
         queries = np.c_[vectors, -penalties / np.float32(self.stated.scale)].astype(np.float32)
         count = self.candidates_for(k, left_out)
         assert count is not None
-        of_head = queries @ self.head_table.T
+        of_head = self.head_table @ queries.T
         if kept is not None:
             assert kept.marks is not None  # few rows need no index
             probes = min(self.stated.lists, math.ceil(probes * len(kept.marks) / kept.count))
-            of_head[:, ~kept.marks[self.head]] = -np.inf
-        best = largest(of_head, k + left_out)
+            of_head[~kept.marks[self.head]] = -np.inf
+        best = largest(of_head, [k + left_out] * len(queries))
         found = self._from_lists(queries, count, probes, None if kept is None else kept.marks)
-        return [np.concatenate((self.head[places], rows[rows >= 0])) for places, rows in zip(best, found, strict=True)]
+        return [np.concatenate((self.head[one.rows], rows[rows >= 0])) for one, rows in zip(best, found, strict=True)]
 
     def _from_lists(self, queries: Array, count: int, probes: int, marks: Array | None) -> Array:
         """(queries, count) rows, -1 where there are no more.

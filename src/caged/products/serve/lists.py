@@ -11,7 +11,7 @@ from caged.errors import CagedError
 from caged.products.serve import schemas
 from caged.products.serve.answers import refusal_json, source
 from caged.products.serve.served import Current
-from caged.products.serve.texts import answer_text
+from caged.products.serve.texts import Shown, answer_text
 
 QUICK_WORK = 2**20  # numbers to multiply: with 64 for an item, 16,000 items; a fraction of a millisecond
 QUICK_IDS = 200  # to look up
@@ -59,15 +59,17 @@ def _beginning(current: Current) -> bytes:
 
 
 def _texts(current: Current, requests: Sequence[schemas.OnePerson]) -> list[bytes | CagedError]:
-    engine, texts = current.engine, current.texts
     asks = [one.ask() for one in requests]
+    found = current.engine.recommend_batch(asks)
+    shown = [
+        Shown(answer.items, answer.scores, one.titles, one.popularity)
+        for one, answer in zip(requests, found, strict=True)
+        if not isinstance(answer, CagedError)
+    ]
+    texts = iter(current.texts.of(shown))
     return [
         answer
         if isinstance(answer, CagedError)
-        else answer_text(
-            texts.of(answer.items, answer.scores, titles=one.titles, popularity=one.popularity),
-            engine.strength(ask),
-            answer.unknown_items,
-        )
-        for one, ask, answer in zip(requests, asks, engine.recommend_batch(asks), strict=True)
+        else answer_text(next(texts), current.engine.strength(ask), answer.unknown_items)
+        for ask, answer in zip(asks, found, strict=True)
     ]

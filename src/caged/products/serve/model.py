@@ -32,6 +32,7 @@ class Names:
         self.values = values
         self.are_text = is_text(values.type)
         self._numbers: Array | None = None if self.are_text else _numbers(values)
+        self._listed_type = None if len(values) > LISTED else str if self.are_text else int
 
     def __len__(self) -> int:
         return len(self.values)
@@ -42,7 +43,7 @@ class Names:
 
     def row(self, name: Any) -> int:
         """-1 where there is no such name; text that names an integer finds it, and an integer finds its text."""
-        if len(self) <= LISTED and type(name) is (str if self.are_text else int):
+        if type(name) is self._listed_type:
             return self._row_of.get(name, -1)
         if self._numbers is not None:
             return self._number_row(name)
@@ -186,7 +187,8 @@ class ServedModel:
 
     def seen(self, user: int) -> Array:
         offsets = self.arrays["seen_offsets"]
-        return np.asarray(self.arrays["seen_items"][offsets[user] : offsets[user + 1]])
+        found: Array = self.arrays["seen_items"][offsets[user] : offsets[user + 1]]
+        return found
 
     def trained_on(self, user: int) -> Array:
         """Of what somebody has had: what training saw."""
@@ -267,6 +269,5 @@ def _mapped(path: Path) -> pa.Table:
 
 
 def as_float32(values: Array) -> Array:
-    if values.dtype != np.uint16:
-        return np.asarray(values)
-    return (np.asarray(values).astype(np.uint32) << 16).view(np.float32)
+    """Of bfloat16, which numpy does not know, the bits are stored."""
+    return (values.astype(np.uint32) << 16).view(np.float32) if values.dtype.kind == "u" else values

@@ -7,9 +7,9 @@ exactly; where it cannot give enough of them, the whole catalogue is searched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,13 +18,15 @@ from caged.products.serve.filters import Kept, are_among
 from caged.products.serve.index import ItemIndex
 from caged.products.serve.model import ServedModel
 from caged.products.serve.remembered import Remembered
-from caged.products.serve.search import largest
+from caged.products.serve.search import Best, largest
 
 NEVER = np.float32(-np.inf)
 SCORES_AT_ONCE = 2**20  # of a batch; 4 MiB stay in the cache
 TOGETHER = 16  # people whose scores of a large catalogue are one product: several times as fast as one by one
 SCORES_AT_MOST = 2**24  # which is 64 MiB
 GATHERED_BYTES = 2**28  # of vectors that pass filters
+
+T = TypeVar("T")
 
 
 class Wanted(NamedTuple):
@@ -53,13 +55,6 @@ class Wanted(NamedTuple):
         return np.float32(self.strength) * self.spread
 
 
-class Best(NamedTuple):
-    """Best first: score descending, then the smaller row."""
-
-    rows: Array
-    scores: Array
-
-
 class Ranking:
     def __init__(self, model: ServedModel, index: ItemIndex | None = None) -> None:
         self.model, self.index = model, index
@@ -77,26 +72,37 @@ class Ranking:
     # ---------------------------------------------------------------- a few rows
 
     def _few(self, wanted: Sequence[Wanted]) -> Iterable[Best | None]:
+        found: list[Best | None] = [None] * len(wanted)
         if self.model.manifest.kind != "vectors":
-            return [None] * len(wanted)
-        return [None if (rows := one.rows) is None else self._of_rows(one, rows) for one in wanted]
+            return found
+        allowed = {place: rows for place, one in enumerate(wanted) if (rows := one.rows) is not None}
+        for group in _grouped(list(allowed), lambda place: (id(allowed[place]),)):
+            rows = allowed[group[0]]
+            for some in _pieces(group, len(rows)):
+                for place, best in zip(some, self._of_rows([wanted[place] for place in some], rows), strict=True):
+                    found[place] = best
+        return found
 
-    def _of_rows(self, one: Wanted, rows: Array) -> Best:
-        vectors = self.model.item_vectors
-        if one.kept is not None and rows is one.kept.rows:
-            gathered = self._gathered.get(one.kept.key, lambda: vectors[rows])
+    def _of_rows(self, wanted: Sequence[Wanted], rows: Array) -> Iterable[Best]:
+        """These rows are what all of them may be shown."""
+        kept, vectors = wanted[0].kept, self.model.item_vectors
+        if kept is not None and rows is kept.rows:
+            gathered = self._gathered.get(kept.key, lambda: vectors[rows])
         else:
             gathered = vectors[rows]
-        scores = self._exact(one, rows, gathered)
-        scores[are_among(rows, one.left_out)] = NEVER
-        (places,) = largest(scores[None], one.k)
-        return Best(rows[places], scores[places])
+        scores = self._exact(wanted, rows, gathered)
+        for column, one in enumerate(wanted):
+            scores[are_among(rows, one.left_out), column] = NEVER
+        return [Best(rows[best.rows], best.scores) for best in largest(scores, [one.k for one in wanted])]
 
-    def _exact(self, one: Wanted, rows: Array, vectors: Array) -> Array:
-        """Scores of these items, an array of its own."""
-        scores = np.asarray(vectors @ one.vector)
-        if one.strength > 0:
-            scores -= one.penalty * self.model.log_popularity[rows]
+    def _exact(self, wanted: Sequence[Wanted], rows: Array | slice, vectors: Array) -> Array:
+        """(items, people): scores of these items, with the knob; an array of its own.
+
+        A row for each item, because products and maxima are quicker so.
+        """
+        scores = np.asarray(vectors @ _stacked(wanted).T)
+        if any(one.strength > 0 for one in wanted):
+            scores -= self.model.log_popularity[rows, None] * _penalties(wanted)
         return scores
 
     # ---------------------------------------------------------------- through an index
@@ -116,11 +122,10 @@ class Ranking:
         """Rows for each, all with one filter and about the same knob."""
         assert self.index is not None
         vectors = _stacked(wanted)
-        penalties = np.array([one.penalty if one.strength > 0 else 0 for one in wanted], dtype=np.float32)
         left_out = max(len(one.left_out) for one in wanted)
         return self.index.propose(
             vectors,
-            penalties,
+            _penalties(wanted),
             probes=self.index.probes_for(wanted[0].strength),
             k=max(one.k for one in wanted),
             left_out=left_out,
@@ -132,42 +137,43 @@ class Ranking:
         rows = rows[~are_among(rows, one.left_out)]
         if len(rows) < one.k:
             return None
-        scores = self._exact(one, rows, self.model.item_vectors[rows])
+        scores = self._exact([one], rows, self.model.item_vectors[rows])[:, 0]
         order = np.lexsort((rows, -scores))[: one.k]
         return Best(rows[order], scores[order])
 
     # ---------------------------------------------------------------- the whole catalogue
 
     def _whole(self, wanted: Sequence[Wanted]) -> Iterable[Best]:
-        items = max(len(self.model.items), 1)
-        at_once = max(1, SCORES_AT_ONCE // items, min(TOGETHER, SCORES_AT_MOST // items))
-        for first in range(0, len(wanted), at_once):
-            yield from self._of_all(wanted[first : first + at_once])
+        for some in _pieces(wanted, len(self.model.items)):
+            yield from self._of_all(some)
 
     def _of_all(self, wanted: Sequence[Wanted]) -> Iterable[Best]:
         if self.model.manifest.kind == "vectors":
-            scores = _stacked(wanted) @ self.model.item_vectors.T
+            scores = self._exact(wanted, slice(None), self.model.item_vectors)
         else:
-            scores = np.stack([self.model.scores_of_history(one.history) for one in wanted])
-        for one, row in zip(wanted, scores, strict=True):
-            self._leave(one, row)
-        places = largest(scores, max(one.k for one in wanted))
-        for one, row, rows in zip(wanted, scores, places, strict=True):
-            yield Best(rows[: one.k], row[rows[: one.k]])
+            scores = np.stack([self._by_history(one) for one in wanted], axis=1)
+        for column, one in enumerate(wanted):
+            if one.kept is not None or one.candidates is not None:
+                _keep_allowed(one, scores[:, column])
+        scores[_left_out(wanted)] = NEVER
+        return largest(scores, [one.k for one in wanted])
 
-    def _leave(self, one: Wanted, scores: Array) -> None:
-        """In place: the knob, and minus infinity for whatever may not be shown."""
+    def _by_history(self, one: Wanted) -> Array:
+        scores = self.model.scores_of_history(one.history)
         if one.strength > 0:
-            spread = _spread(scores, one.history) if one.spread is None else one.spread
-            scores -= np.float32(one.strength) * spread * self.model.log_popularity
-        rows = one.rows
-        if rows is not None:
-            allowed = scores[rows]
-            scores[:] = NEVER
-            scores[rows] = allowed
-        elif one.kept is not None:
-            scores[~one.kept.marks] = NEVER  # type: ignore[operator]  # no rows: marks
-        scores[one.left_out] = NEVER
+            scores -= np.float32(one.strength) * _spread(scores, one.history) * self.model.log_popularity
+        return scores
+
+
+def _keep_allowed(one: Wanted, scores: Array) -> None:
+    """In place: minus infinity for whatever filters and `candidates` do not allow."""
+    rows = one.rows
+    if rows is not None:
+        allowed = scores[rows]
+        scores[:] = NEVER
+        scores[rows] = allowed
+    elif one.kept is not None:
+        scores[~one.kept.marks] = NEVER  # type: ignore[operator]  # no rows: marks
 
 
 def _spread(scores: Array, history: Array) -> np.float32:
@@ -176,10 +182,28 @@ def _spread(scores: Array, history: Array) -> np.float32:
     return np.float32(left.astype(np.float64).std()) if len(left) else np.float32(0)
 
 
-def _grouped(places: Sequence[int], key: Callable[[int], tuple[int, int]]) -> list[list[int]]:
+def _pieces(wanted: Sequence[T], items: int) -> Iterator[Sequence[T]]:
+    """So many people at a time that their scores of so many items stay small."""
+    items = max(items, 1)
+    at_once = max(1, SCORES_AT_ONCE // items, min(TOGETHER, SCORES_AT_MOST // items))
+    return (wanted[first : first + at_once] for first in range(0, len(wanted), at_once))
+
+
+def _grouped(places: Sequence[int], key: Callable[[int], tuple[int, ...]]) -> list[list[int]]:
     return [list(group) for _, group in groupby(sorted(places, key=key), key=key)]
 
 
 def _stacked(wanted: Sequence[Wanted]) -> Array:
     """The vectors of people whose scores come from vectors."""
-    return np.stack([one.vector for one in wanted if one.vector is not None])
+    return np.concatenate([one.vector for one in wanted if one.vector is not None]).reshape(len(wanted), -1)
+
+
+def _penalties(wanted: Sequence[Wanted]) -> Array:
+    """One for each person, 0 where the knob is."""
+    return np.array([one.penalty if one.strength > 0 else 0 for one in wanted], dtype=np.float32)
+
+
+def _left_out(wanted: Sequence[Wanted]) -> tuple[Array, Array]:
+    """Rows and columns of what may not be shown, in the scores (items, people)."""
+    people = np.repeat(np.arange(len(wanted)), [len(one.left_out) for one in wanted])
+    return np.concatenate([one.left_out for one in wanted]), people

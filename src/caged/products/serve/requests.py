@@ -48,12 +48,9 @@ class Ask(NamedTuple):
             raise ConfigError("history is empty; give at least one item, or a user_id")
         whole_number("k", self.k, least=1, most=limits.k, advice="")
         _check_knob(self.less_popular)
-        for name, ids, most in (
-            ("history", self.history, limits.history),
-            ("exclude", self.exclude, limits.ids),
-            ("candidates", self.candidates, limits.ids),
-        ):
-            _check_ids(name, ids, most)
+        _check_ids("history", self.history, limits.history)
+        _check_ids("exclude", self.exclude, limits.ids)
+        _check_ids("candidates", self.candidates, limits.ids)
 
 
 def _check_knob(strength: Any) -> None:
@@ -66,7 +63,7 @@ def _check_knob(strength: Any) -> None:
 def _check_ids(name: str, ids: Any, most: int) -> None:
     if ids is None:
         return
-    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence):
+    if not isinstance(ids, list) and (isinstance(ids, str | bytes) or not isinstance(ids, Sequence)):
         raise ConfigError(f"{name} is {described(ids)}; give a list of item ids")
     if len(ids) > most:
         raise ConfigError(f"{name} holds {len(ids):,} ids; at most {most:,} are allowed")

@@ -56,14 +56,14 @@ class OnePerson(Request):
 
     def ask(self) -> Ask:
         return Ask(
-            user_id=self.user_id,
-            history=self.history,
-            k=self.k,
-            exclude=self.exclude,
-            candidates=self.candidates,
-            filters=self.filters,
-            less_popular=self.less_popular,
-            exclude_seen=self.exclude_seen,
+            self.user_id,
+            self.history,
+            self.k,
+            self.exclude,
+            self.candidates,
+            self.filters,
+            self.less_popular,
+            self.exclude_seen,
         )
 
 

@@ -2,54 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from caged.data.ids import Array
 
-GROUP = 32  # columns whose maximum stands for them
+GROUP = 16  # rows whose maximum stands for them
 SMALLEST = np.finfo(np.float32).min  # that is finite
+SCORE_BITS = 32
+SIGN = np.uint32(1 << 31)
 
 
-def largest(scores: Array, k: int) -> list[Array]:
-    """Columns of the k largest finite scores of every row: score descending, then the smaller column.
+class Best(NamedTuple):
+    """Best first: score descending, then the smaller row."""
 
-    >>> [row.tolist() for row in largest(np.array([[0.5, 0.9, -np.inf, 0.9, 0.5]], dtype=np.float32), 3)]
-    [[1, 3, 0]]
+    rows: Array
+    scores: Array
+
+
+def largest(scores: Array, counts: Sequence[int]) -> list[Best]:
+    """Of every column of `scores`, (items, people) of float32, so many of the largest that are finite.
+
+    >>> [best] = largest(np.array([0.5, 0.9, -np.inf, 0.9, 0.5], dtype=np.float32)[:, None], [3])
+    >>> best.rows.tolist()
+    [1, 3, 0]
     """
-    rows, count = scores.shape
-    k = min(k, count)
-    if k <= 0 or rows == 0:
-        return [np.empty(0, dtype=np.int64)] * rows
-    places = np.sort(_reaching(scores, k))  # so that equal scores keep the order of their columns
-    owner, columns = np.divmod(places, count)
-    columns = columns[np.lexsort((-scores.ravel()[places], owner))]
-    ends = np.cumsum(np.bincount(owner, minlength=rows)).tolist()
-    return [columns[start : min(end, start + k)] for start, end in zip([0, *ends], ends, strict=False)]
+    items, people = scores.shape
+    most = min(max(counts, default=0), items)
+    if most <= 0:
+        return [Best(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * people
+    scores = np.ascontiguousarray(scores)
+    places = _reaching(scores, most)
+    owner, rows, values = _ordered(places, scores.reshape(-1)[places], people, items)
+    ends = np.cumsum(np.bincount(owner, minlength=people)).tolist()
+    cuts = [slice(start, min(end, start + k)) for k, start, end in zip(counts, [0, *ends[:-1]], ends, strict=True)]
+    return [Best(rows[cut], values[cut]) for cut in cuts]
 
 
 def _reaching(scores: Array, k: int) -> Array:
-    """Flat places of the k largest finite scores of every row and of few others, in any order.
+    """Flat places of the k largest finite scores of every column and of few others, in any order.
 
-    Of groups of columns, k have a maximum that reaches the k-th largest maximum, so at least k scores reach it, and
-    whatever does is in such a group. Group g holds the columns g, g + G, g + 2G, ...: all maxima are one quick pass.
+    Of groups of rows, k have a maximum that reaches the k-th largest maximum, so at least k scores reach it, and
+    whatever does is in such a group. Group g holds the rows g, g + G, g + 2G, ...: all maxima are one quick pass.
     """
-    rows, count = scores.shape
-    groups = count // GROUP
+    items, people = scores.shape
+    groups = items // GROUP
     if 2 * k > groups:
         return np.flatnonzero(scores >= _kth(scores, k))
-    grouped = count - count % GROUP
-    maxima = scores[:, :grouped].reshape(rows, GROUP, groups).max(axis=1)
-    enough = _kth(maxima, k)
-    owner, group = np.nonzero(maxima >= enough)
-    members = (owner * count + group)[:, None] + groups * np.arange(GROUP)
-    reached = members[scores.ravel()[members] >= enough[owner]]
-    if grouped == count:
+    grouped = GROUP * groups
+    cells = scores[:grouped].reshape(GROUP, groups * people)  # a cell is a group of somebody; its members are a column
+    maxima = cells.max(axis=0)
+    enough = _kth(maxima.reshape(groups, people), k)
+    hit = np.flatnonzero(maxima.reshape(groups, people) >= enough)
+    member, which = np.divmod(np.flatnonzero(cells[:, hit] >= enough[hit % people]), len(hit))
+    reached = member * (groups * people) + hit[which]
+    if grouped == items:
         return np.asarray(reached)
-    owner, column = np.nonzero(scores[:, grouped:] >= enough)
-    return np.concatenate((reached, owner * count + grouped + column))
+    return np.concatenate((reached, grouped * people + np.flatnonzero(scores[grouped:] >= enough)))
 
 
 def _kth(values: Array, k: int) -> Array:
-    """(rows, 1): the k-th largest of each row, or the smallest finite number where fewer are finite."""
-    place = values.shape[1] - k
-    return np.asarray(np.maximum(np.partition(values, place, axis=1)[:, place : place + 1], SMALLEST))
+    """(people,): the k-th largest of each column, or the smallest finite number where fewer are finite."""
+    place = len(values) - k
+    return np.asarray(np.maximum(np.partition(np.ascontiguousarray(values.T), place, axis=1)[:, place], SMALLEST))
+
+
+def _ordered(places: Array, scores: Array, people: int, items: int) -> tuple[Array, Array, Array]:
+    """People, rows and scores, by person, then as lists are.
+
+    One number says all three, so that one plain sort does: several times as fast as a sort by three keys.
+    """
+    rows, owner = np.divmod(places, people)
+    row_bits = items.bit_length()
+    assert people.bit_length() + SCORE_BITS + row_bits <= 64
+    falling = _turned((scores + np.float32(0)).view(np.uint32))  # adding 0 makes -0.0, which equals 0.0, look like it
+    keys = ((owner.astype(np.uint64) << SCORE_BITS | falling) << row_bits) | rows.astype(np.uint64)
+    keys.sort()
+    owner, rows = keys >> (SCORE_BITS + row_bits), keys & ((1 << row_bits) - 1)
+    scores = _turned((keys >> row_bits).astype(np.uint32)).view(np.float32)
+    return owner.astype(np.int64), rows.astype(np.int64), scores
+
+
+def _turned(bits: Array) -> Array:
+    """The bits of floats as integers that are the smaller, the larger the float; and back."""
+    return np.where(bits & SIGN, bits, bits ^ ~SIGN)

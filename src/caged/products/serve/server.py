@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -59,6 +60,7 @@ def listen(
     watcher = Watcher(list(served.values()))
     if watch:
         watcher.start()
+    gc.freeze()  # or else all of the libraries is searched for garbage every few seconds, and everybody waits for it
     try:
         _Server(config, lambda: ready(address)).run(sockets=[opened])
     finally:

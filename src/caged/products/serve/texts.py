@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from functools import cached_property
-from itertools import repeat
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -18,20 +17,29 @@ from caged.products.serve.model import LISTED, ServedModel
 def items_json(
     model: ServedModel, rows: Array, scores: Array | None = None, *, titles: bool = True, popularity: bool = False
 ) -> list[dict[str, Any]]:
-    """One object for each row; a title only where there is one."""
+    """One object for each row; a title only where there is one. The score, which is new in every list, comes last."""
     items: list[dict[str, Any]] = [{"item_id": name} for name in model.items.at(rows)]
     columns: dict[str, Sequence[Any]] = {}
-    if scores is not None:
-        columns["score"] = scores.tolist()
     if titles and model.titles is not None:
         columns["title"] = model.titles_at(rows)
     if popularity:
         columns["popularity"] = model.degrees[rows].tolist()
         columns["popularity_rank"] = model.popularity_ranks[rows].tolist()
+    if scores is not None:
+        columns["score"] = scores.tolist()
     for name, values in columns.items():
         for item, value in zip(items, values, strict=True):
             item[name] = value
     return items
+
+
+class Shown(NamedTuple):
+    """A list as somebody wants to see it."""
+
+    rows: Array
+    scores: Array
+    titles: bool
+    popularity: bool
 
 
 class ItemTexts:
@@ -40,43 +48,47 @@ class ItemTexts:
     def __init__(self, model: ServedModel) -> None:
         self._model = model
         self._are_kept = len(model.items) <= LISTED
-        self._ends: dict[tuple[bool, bool], Sequence[bytes]] = {}
+        self._kept: dict[tuple[bool, bool], list[bytes]] = {}
 
     def prepare(self) -> None:
         """Make what most lists need."""
         if self._are_kept:
-            _ = self._beginnings
-            self._endings(titles=True, popularity=False)
+            self._beginnings(titles=True, popularity=False)
 
-    def of(self, rows: Array, scores: Array, *, titles: bool, popularity: bool) -> bytes:
-        """An array of objects."""
-        if not self._are_kept or len(rows) == 0:
-            return orjson.dumps(items_json(self._model, rows, scores, titles=titles, popularity=popularity))
-        begin, end = self._beginnings, self._endings(titles=titles, popularity=popularity)
-        numbers = orjson.dumps(scores.tolist())[1:-1].split(b",")
-        items = [begin[row] + number + end[row] for row, number in zip(rows.tolist(), numbers, strict=True)]
-        return b"[" + b",".join(items) + b"]"
+    def of(self, lists: Sequence[Shown]) -> list[bytes]:
+        """An array of objects for each list."""
+        if not self._are_kept:
+            return [orjson.dumps(self._written(one)) for one in lists]
+        numbers = iter(_numbers([one.scores for one in lists]))
+        return [self._joined(one, numbers) for one in lists]
 
-    @cached_property
-    def _beginnings(self) -> list[bytes]:
-        """Up to the score."""
-        every = np.arange(len(self._model.items))
-        return [b'{"item_id":' + orjson.dumps(name) + b',"score":' for name in self._model.items.at(every)]
+    def _written(self, one: Shown) -> list[dict[str, Any]]:
+        return items_json(self._model, one.rows, one.scores, titles=one.titles, popularity=one.popularity)
 
-    def _endings(self, *, titles: bool, popularity: bool) -> Sequence[bytes]:
-        """From the score on."""
-        asked = (titles and self._model.titles is not None, popularity)
-        known = self._ends.get(asked)
+    def _joined(self, one: Shown, numbers: Iterator[bytes]) -> bytes:
+        rows = one.rows.tolist()
+        if not rows:
+            return b"[]"
+        pieces = [b"}"] * (2 * len(rows) + 1)
+        pieces[:-1:2] = map(self._beginnings(titles=one.titles, popularity=one.popularity).__getitem__, rows)
+        pieces[1::2] = islice(numbers, len(rows))
+        return b"[%b]" % b"".join(pieces)[2:]  # without what ends the item before the first
+
+    def _beginnings(self, *, titles: bool, popularity: bool) -> list[bytes]:
+        """Of each item, from the end of the item before to its score."""
+        known = self._kept.get((titles, popularity))
         if known is None:
-            known = self._ends[asked] = self._made_endings(*asked)
+            every = items_json(self._model, np.arange(len(self._model.items)), titles=titles, popularity=popularity)
+            known = self._kept[titles, popularity] = [b"}," + orjson.dumps(item)[:-1] + b',"score":' for item in every]
         return known
 
-    def _made_endings(self, titles: bool, popularity: bool) -> Sequence[bytes]:
-        every = np.arange(len(self._model.items))
-        items = items_json(self._model, every, titles=titles, popularity=popularity)
-        if list(items[0]) == ["item_id"]:
-            return list(repeat(b"}", len(items)))
-        return [b"," + orjson.dumps({name: item[name] for name in list(item)[1:]})[1:] for item in items]
+
+def _numbers(lists: Sequence[Array]) -> list[bytes]:
+    """All numbers as JSON has them; of float64, as everywhere else."""
+    if not any(map(len, lists)):
+        return []
+    every = np.concatenate(lists, dtype=np.float64)
+    return orjson.dumps(every, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].split(b",")
 
 
 def answer_text(items: bytes, less_popular: float, unknown_items: Sequence[str | int]) -> bytes:
