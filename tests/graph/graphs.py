@@ -61,6 +61,13 @@ CORNERS = {
     "complete": lambda: graph_of([(u, i) for u in range(4) for i in range(3)], 4, 3),
 }
 
+
+def long_rows():
+    """Item 0 and user 5 have several chunks of the CUDA kernel, item 3 has one edge more than a chunk."""
+    pairs = [(u, 0) for u in range(130)] + [(5, i) for i in range(1, 80)] + [(u, 3) for u in range(65)]
+    return graph_of(pairs, 131, 81)
+
+
 LAYER_WEIGHTS = {
     "none": (1.0,),
     "mean of two": uniform_layers(1),

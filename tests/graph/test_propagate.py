@@ -104,8 +104,15 @@ def test_same_input_same_bits():
 
 def test_symmetric_weights_may_become_asymmetric():
     graph = random_graph()
-    weights, other = degree_weights(graph, dtype=torch.float64), random_weights(graph, seed=5)
+    weights, other = degree_weights(graph, dtype=torch.float64).per_edge(), random_weights(graph, seed=5)
     given = tables(graph)
     weights.assign(other.to_user, other.to_item)
     backward = torch.cat(propagate_transposed(weights, given, (0.0, 1.0)))
     torch.testing.assert_close(backward, dense(graph, other).T @ torch.cat(given))
+
+
+def test_nothing_is_kept_for_the_backward_pass():
+    graph = random_graph()
+    given = Tables(*(part.requires_grad_() for part in tables(graph)))
+    out = propagate(degree_weights(graph, dtype=torch.float64), given, uniform_layers(2))
+    assert out.users.grad_fn.saved_tensors == ()

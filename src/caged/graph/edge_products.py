@@ -238,7 +238,7 @@ class CpuProducts:
         return found.values()
 
     def sums(self, values: EdgeValues, nodes: Tensor) -> Tensor:
-        operator = CpuOperator(self._graph, values.to_user, values.to_item)
+        operator = CpuOperator.of_edges(self._graph, values.to_user, values.to_item)
         users = self._graph.user_count
         tables = Tables(nodes[:users], nodes[users:])
         return torch.cat(operator.apply(tables, (0.0, 1.0), transposed=False))
@@ -266,9 +266,8 @@ class SparseProducts:
         from caged.graph.kernels.triton_products import add_weighted_rows
 
         graph = self._graph
-        stacked = torch.cat((values.to_user, values.to_item.index_select(0, graph.by_item)))
-        nothing = torch.zeros_like(nodes, dtype=torch.float32)
-        out: Tensor = add_weighted_rows(nothing, 0.0, nodes, 1.0, stacked, graph.sparse_layout)
+        each = (values.to_user.contiguous(), values.to_item.index_select(0, graph.by_item))
+        out: Tensor = add_weighted_rows(None, 0.0, nodes, 1.0, graph.sparse_layout, values=each)
         return out
 
 

@@ -20,7 +20,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from caged.graph.operators import Tables
 from caged.graph.propagate import propagate
-from caged.graph.weights import EdgeWeights
+from caged.graph.weights import Weights
 
 
 class ItemEdges:
@@ -49,7 +49,7 @@ class ItemEdges:
 
 
 def propagate_with_items(
-    weights: EdgeWeights,
+    weights: Weights,
     edges: ItemEdges,
     tables: Tables,
     layer_weights: Sequence[float],
@@ -71,7 +71,7 @@ class _PropagateWithItems(torch.autograd.Function):
         ctx: FunctionCtx,
         users: Tensor,
         items: Tensor,
-        weights: EdgeWeights,
+        weights: Weights,
         edges: ItemEdges,
         layer_weights: tuple[float, ...],
         rows: Tensor | None,
@@ -88,7 +88,7 @@ class _PropagateWithItems(torch.autograd.Function):
 
 
 def _horner(
-    weights: EdgeWeights,
+    weights: Weights,
     edges: ItemEdges,
     tables: Tables,
     layer_weights: Sequence[float],

@@ -32,13 +32,21 @@ class Tables(NamedTuple):
     items: Tensor  # (N, K)
 
 
+class Factors(NamedTuple):
+    """Weights that are products of two numbers per node: W[x, y] = received[x] * sent[y] along every edge."""
+
+    sent: Tables  # (M,) and (N,): of the node that a message comes from
+    received: Tables  # of the node that it goes to; the same tensors as `sent` where W is symmetric
+
+    @property
+    def transposed(self) -> Factors:
+        return Factors(self.received, self.sent)
+
+
 class Operator(Protocol):
     """The matrix W of one set of edge weights."""
 
     skips_rows: bool  # whether `rows` saves any work
-
-    def assign(self, to_user: Tensor, to_item: Tensor) -> None:
-        """Take new weights, in place."""
 
     def apply(
         self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
@@ -48,6 +56,13 @@ class Operator(Protocol):
         `rows` (M + N,) flags the nodes whose rows of the result will be read, users first; others may be wrong. It is
         for W only.
         """
+
+
+class EdgeOperator(Operator, Protocol):
+    """One whose weights may change."""
+
+    def assign(self, to_user: Tensor, to_item: Tensor) -> None:
+        """Take new weights, in place. It may read these tensors later, so they must outlive it."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +88,43 @@ def check_engine(engine: Engine, device: torch.device) -> None:
         )
 
 
-def make_operator(graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> Operator:
+def make_operator(graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> EdgeOperator:
+    """From a weight per edge and direction."""
     check_engine(graph.engine, graph.device)
     from caged.graph.kernels import CpuOperator, DenseOperator, SparseOperator  # they take `Tables` from here
 
     if graph.device.type == "cpu":
-        return CpuOperator(graph, to_user, to_item)
+        return CpuOperator.of_edges(graph, to_user, to_item)
     if chosen_backend(graph) == "dense":
         return DenseOperator(graph, to_user, to_item, graph.engine.precision)
     return SparseOperator(graph, to_user, to_item, graph.engine.precision)
+
+
+def make_factored_operator(graph: BipartiteGraph, factors: Factors, dtype: torch.dtype) -> Operator:
+    """From factors, in float64, of weights that are rounded to `dtype`.
+
+    The sparse form on CUDA keeps no number per edge. The others multiply the factors out: on CPU `embedding_bag` wants
+    its weights edge by edge, and a dense graph is small.
+    """
+    check_engine(graph.engine, graph.device)
+    from caged.graph.kernels import CpuOperator, DenseOperator, FactoredOperator
+
+    if graph.device.type == "cpu":
+        return CpuOperator.of_factors(graph, factors, dtype)
+    if chosen_backend(graph) == "dense":
+        return DenseOperator(graph, *edge_values(graph, factors, dtype), graph.engine.precision)
+    return FactoredOperator(graph, factors, graph.engine.precision)
+
+
+def edge_values(graph: BipartiteGraph, factors: Factors, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The weights to users and to items that the factors stand for, user-major."""
+
+    def value(target: Tensor, source: Tensor) -> Tensor:
+        return (target * source).to(dtype)
+
+    of_users = [part.users.index_select(0, graph.users) for part in factors]
+    of_items = [part.items.index_select(0, graph.items) for part in factors]
+    return value(of_users[1], of_items[0]), value(of_items[1], of_users[0])
 
 
 def chosen_backend(graph: BipartiteGraph) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from caged.graph.operators import Tables
-from caged.graph.weights import EdgeWeights
+from caged.graph.weights import Weights
 
 
 def uniform_layers(layers: int) -> tuple[float, ...]:
@@ -18,9 +18,7 @@ def uniform_layers(layers: int) -> tuple[float, ...]:
     return (1.0 / (layers + 1),) * (layers + 1)
 
 
-def propagate(
-    weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float], rows: Tensor | None = None
-) -> Tables:
+def propagate(weights: Weights, tables: Tables, layer_weights: Sequence[float], rows: Tensor | None = None) -> Tables:
     """sum_l layer_weights[l] * W^l tables, with W the (M+N) x (M+N) matrix of the edge weights.
 
     Differentiable in the tables. The weights are constants; they must not change between forward and backward. With
@@ -29,7 +27,7 @@ def propagate(
     return Tables(*_Propagate.apply(tables.users, tables.items, weights, tuple(layer_weights), rows))  # type: ignore[no-untyped-call]
 
 
-def propagate_transposed(weights: EdgeWeights, tables: Tables, layer_weights: Sequence[float]) -> Tables:
+def propagate_transposed(weights: Weights, tables: Tables, layer_weights: Sequence[float]) -> Tables:
     """sum_l layer_weights[l] * (W^T)^l tables: what `propagate` applies to gradients. Not differentiable."""
     return weights.operator.apply(tables, layer_weights, transposed=True)
 
@@ -40,7 +38,7 @@ class _Propagate(torch.autograd.Function):
         ctx: FunctionCtx,
         users: Tensor,
         items: Tensor,
-        weights: EdgeWeights,
+        weights: Weights,
         layer_weights: tuple[float, ...],
         rows: Tensor | None,
     ) -> tuple[Tensor, Tensor]:

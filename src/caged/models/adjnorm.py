@@ -31,11 +31,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
+from caged.graph import (
+    Batch,
+    BipartiteGraph,
+    FactoredWeights,
+    Tables,
+    Weights,
+    degree_factors,
+    degree_weights,
+    propagate,
+)
 from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import Losses, Scorer
 from caged.models.fold_in import FoldIn, fold_in_by_degree
@@ -69,20 +77,15 @@ class AdjNormConfig(LightGCNConfig):
         return "adjnorm at method.r=0.5 is LightGCN; set another r, such as 0.25 or 1, to change anything"
 
 
-def loop_weights(graph: BipartiteGraph, r: float, dtype: torch.dtype = torch.float32) -> tuple[EdgeWeights, Tables]:
+def loop_weights(graph: BipartiteGraph, r: float, dtype: torch.dtype = torch.float32) -> tuple[Weights, Tables]:
     """(1) of A + I: the weights of the edges, and of the loops as a column per side. Degrees count the loop."""
     user_degrees, item_degrees = (side.to(torch.float64) + 1 for side in (graph.user_degrees, graph.item_degrees))
-    of_user, of_item = user_degrees.index_select(0, graph.users), item_degrees.index_select(0, graph.items)
-
-    def weight(target: Tensor, source: Tensor) -> Tensor:
-        return (target.pow(r - 1) * source.pow(-r)).to(dtype)
-
-    edges = EdgeWeights(graph, weight(of_user, of_item), weight(of_item, of_user))
+    edges = FactoredWeights(graph, degree_factors(user_degrees, item_degrees, r), dtype)
     loops = Tables(*(side.reciprocal().to(dtype).unsqueeze(1) for side in (user_degrees, item_degrees)))
     return edges, loops
 
 
-def propagate_with_loops(weights: EdgeWeights, loops: Tables, tables: Tables, layer_weights: Sequence[float]) -> Tables:
+def propagate_with_loops(weights: Weights, loops: Tables, tables: Tables, layer_weights: Sequence[float]) -> Tables:
     """sum_l layer_weights[l] * (W + diag(loops))^l tables, by Horner's rule with one shared product per layer."""
     *lower, last = layer_weights
     hidden = Tables(last * tables.users, last * tables.items)
@@ -100,6 +103,7 @@ class AdjNorm(BackboneMethod[AdjNormConfig]):
     loops: Tables | None
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
+        weights: Weights
         if self.config.self_loop:
             weights, self.loops = loop_weights(graph, self.config.r)
         else:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, propagate
+from caged.graph import Batch, BipartiteGraph, Tables, Weights, propagate
 from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.seeding import Generators
@@ -41,7 +41,7 @@ class LightGCNEncoder:
     def __init__(
         self,
         graph: BipartiteGraph,
-        weights: EdgeWeights,
+        weights: Weights,
         *,
         embedding_size: int,
         layer_weights: Sequence[float],

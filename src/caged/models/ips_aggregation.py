@@ -43,7 +43,7 @@ from torch import Tensor, nn
 
 from caged.config import option
 from caged.errors import ConfigError
-from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, degree_weights, propagate
+from caged.graph import Batch, BipartiteGraph, EdgeWeights, Tables, Weights, degree_weights, propagate
 from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import EpochContext, Losses, ParamGroup, Scorer, Stage, State
 from caged.models.encoder import LightGCNEncoder
@@ -104,7 +104,7 @@ class Scales(NamedTuple):
 class PopularityScales:
     """(3) on one graph, for any exponent."""
 
-    def __init__(self, graph: BipartiteGraph, weights: EdgeWeights) -> None:
+    def __init__(self, graph: BipartiteGraph, weights: Weights) -> None:
         """`weights` are LightGCN's."""
         self._logs = Tables(*(_log_degrees(side) for side in (graph.user_degrees, graph.item_degrees)))
         to_item = weights.to_item.index_select(0, graph.by_item)
@@ -152,7 +152,7 @@ class _Rows:
 
 
 @torch.no_grad()
-def popularity_weights(graph: BipartiteGraph, weights: EdgeWeights, scales: Scales) -> tuple[Tensor, Tensor]:
+def popularity_weights(graph: BipartiteGraph, weights: Weights, scales: Scales) -> tuple[Tensor, Tensor]:
     """(1) for every edge, to users and to items, by (3); at a = 1/2 they are `weights`, LightGCN's, to the bit."""
 
     def per_edge(column: Tensor, ends: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ def popularity_weights(graph: BipartiteGraph, weights: EdgeWeights, scales: Scal
     return to_user.to(weights.to_user.dtype), to_item.to(weights.to_item.dtype)
 
 
-def propagate_scaled(weights: EdgeWeights, scales: Scales, tables: Tables, layer_weights: Sequence[float]) -> Tables:
+def propagate_scaled(weights: Weights, scales: Scales, tables: Tables, layer_weights: Sequence[float]) -> Tables:
     """sum_l layer_weights[l] * W_a^l tables by (3), differentiable in the tables and in the scales."""
     sent, received = (Tables(*(column.to(tables.users.dtype) for column in part)) for part in scales)
     *lower, last = layer_weights

@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from caged.config import Range, option
-from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
+from caged.graph import BipartiteGraph, Weights, degree_weights
 from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
 from caged.models.encoder import TABLE_INITS, LightGCNEncoder
 from caged.seeding import Generators
@@ -87,7 +87,7 @@ def backbone(
     config: BackboneConfig,
     graph: BipartiteGraph,
     generators: Generators,
-    weights: EdgeWeights | None = None,
+    weights: Weights | None = None,
     init_stream: str = "init",
 ) -> LightGCNEncoder:
     """The encoder of (1) to (3), which methods build on; other `weights` than 1/sqrt(d_u d_i) where given."""

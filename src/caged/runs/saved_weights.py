@@ -20,7 +20,7 @@ from torch import Tensor
 from caged.data import Interactions
 from caged.errors import ConfigError, RunError
 from caged.files import write_json
-from caged.graph import BipartiteGraph, EdgeWeights, degree_weights
+from caged.graph import BipartiteGraph, Weights, degree_weights
 from caged.models import METHODS, LearnsWeights, Method, registered
 from caged.models.contract import LearnedWeights
 from caged.runs.densities import Moment, recorded_densities
@@ -77,7 +77,7 @@ class WeightsWatch:
         assert isinstance(self.method, LearnsWeights)  # as `check_learns_weights` saw to
         return self.method.learned_weights()
 
-    def _save(self, name: str, weights: EdgeWeights, updates: int) -> None:
+    def _save(self, name: str, weights: Weights, updates: int) -> None:
         tensors = {"to_user": weights.to_user, "to_item": weights.to_item, "updates": torch.tensor(updates)}
         save_tensors(self.folder / f"{name}.safetensors", tensors)
 

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from caged.graph import (
+    EdgeWeights,
+    degree_weights,
     propagate,
     propagate_transposed,
     uniform_layers,
@@ -70,3 +72,18 @@ def test_rows_are_dealt_out_only_where_threads_would_be_unbalanced():
     assert sorted(order.tolist()) == list(range(20))
     halves = skewed.user_degrees[order].view(2, 10).sum(1)
     assert halves[0] == halves[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("r", [0.5, 0.3])
+@pytest.mark.parametrize("make", CORNERS.values(), ids=CORNERS.keys())
+def test_factors_and_the_weights_that_they_stand_for_give_the_same_bits(monkeypatch, make, r, threads):
+    monkeypatch.setattr(cpu, "_run_count", lambda targets, sources, edges, columns: -(-sources // 3))
+    graph = make()
+    graph.__dict__["cpu_layout"] = CpuLayout(graph, threads)
+    factored = degree_weights(graph, r)
+    per_edge = EdgeWeights(graph, factored.to_user, factored.to_item)
+    given = tables(graph, dtype=torch.float32)
+    for ours in (propagate, propagate_transposed):
+        found, expected = (torch.cat(ours(weights, given, uniform_layers(3))) for weights in (factored, per_edge))
+        assert torch.equal(found, expected)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
 from caged.graph import (
+    BipartiteGraph,
     EdgeWeights,
     Engine,
     Tables,
+    degree_weights,
     propagate,
     propagate_transposed,
     uniform_layers,
 )
+from caged.graph.kernels.cuda import CHUNK, FIRST, LATER, WHOLE
 from tests.graph.graphs import (
     CORNERS,
     dense,
     dense_propagate,
+    long_rows,
     random_weights,
     tables,
 )
@@ -73,3 +78,43 @@ def test_rows_that_a_batch_does_not_name_may_be_left_out(make, layers):
         found.append((out.detach()[flags.bool()], leaves.users.grad, leaves.items.grad))
     for whole, partial in zip(*found, strict=True):
         torch.testing.assert_close(whole, partial, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [*CORNERS.values(), long_rows], ids=[*CORNERS.keys(), "long rows"])
+def test_chunks_hold_every_edge_once_and_every_row(make):
+    graph = make()
+    layout = graph.sparse_layout
+    row, start, length, kind = (part.long() for part in layout.chunks)
+    sides = (
+        (slice(layout.user_chunks), graph.user_offsets, graph.user_count),
+        (slice(layout.user_chunks, None), graph.item_offsets, graph.item_count),
+    )
+    for side, offsets, count in sides:
+        edges = [range(int(first), int(first + many)) for first, many in zip(start[side], length[side], strict=True)]
+        owners = torch.repeat_interleave(offsets.diff())
+        assert sorted(edge for chunk in edges for edge in chunk) == list(range(graph.edge_count))
+        assert all(owners[edge] == own for chunk, own in zip(edges, row[side], strict=True) for edge in chunk)
+        chunks_of = torch.bincount(row[side], minlength=count)
+        assert chunks_of.tolist() == [max(1, -(-degree // CHUNK)) for degree in offsets.diff().tolist()]
+        assert torch.equal(kind[side] == WHOLE, (chunks_of == 1)[row[side]])
+        assert torch.equal(torch.bincount(row[side][kind[side] == FIRST], minlength=count), (chunks_of > 1).long())
+        assert set(kind[side].tolist()) <= {WHOLE, FIRST, LATER}
+        assert torch.equal(length[side], length[side].sort(descending=True).values)
+
+
+@pytest.mark.gpu
+def test_propagation_holds_two_and_a_half_tables_at_most_and_keeps_one():
+    """In bfloat16: the sums, the table that they are read from, and for a moment the next one."""
+    rng = np.random.default_rng(0)
+    users, items = np.unique(rng.integers(0, 10**5, (2, 10**6)), axis=1)
+    graph = BipartiteGraph.from_edges(users, items, 10**5, 10**5, "cuda", Engine("sparse", "bf16"))
+    weights = degree_weights(graph)
+    given = Tables(*(torch.randn(10**5, 64, device="cuda", requires_grad=True) for _ in range(2)))
+    table = sum(part.numel() * 4 for part in given)
+    propagate(weights, given, uniform_layers(2))  # layouts are made
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    out = propagate(weights, given, uniform_layers(2))
+    assert torch.cuda.max_memory_allocated() - before <= 2.5 * table
+    assert torch.cuda.memory_allocated() - before <= 1.1 * table
+    assert len(out.users) == 10**5

@@ -11,6 +11,6 @@ The Triton files are imported only where there is a GPU.
 """
 
 from caged.graph.kernels.cpu import CpuLayout, CpuOperator
-from caged.graph.kernels.cuda import DenseOperator, SparseLayout, SparseOperator
+from caged.graph.kernels.cuda import DenseOperator, FactoredOperator, SparseLayout, SparseOperator
 
-__all__ = ["CpuLayout", "CpuOperator", "DenseOperator", "SparseLayout", "SparseOperator"]
+__all__ = ["CpuLayout", "CpuOperator", "DenseOperator", "FactoredOperator", "SparseLayout", "SparseOperator"]

@@ -28,7 +28,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from caged.graph.operators import Tables
+from caged.graph.by_item import users_of
+from caged.graph.operators import Factors, Tables
 
 if TYPE_CHECKING:
     from caged.graph.pattern import BipartiteGraph
@@ -47,6 +48,9 @@ def aggregate(offsets: Tensor, sources: Tensor, values: Tensor, table: Tensor) -
     return F.embedding_bag(sources, table, offsets, mode="sum", per_sample_weights=values, include_last_offset=True)
 
 
+Values = tuple[Tensor, Tensor]  # of messages to users and to items, each in the edge order of its direction
+
+
 class Side:
     """Users or items: the internal order of their rows, None where it is the row order."""
 
@@ -62,6 +66,10 @@ class Side:
 
     def places(self, rows: Tensor) -> Tensor:
         return rows.long() if self.place is None else self.place[rows.long()]
+
+    def in_order(self, values: Tensor) -> Tensor:
+        """A number per row in internal order."""
+        return values if self.order is None else values.index_select(0, self.order)
 
     def enter(self, columns: Tensor, out: Tensor) -> Tensor:
         """A column block in internal order, written to `out`."""
@@ -101,6 +109,14 @@ class Direction:
             edges = slice(int(offsets[0]), int(offsets[-1]))
             self.runs.append(_Run((offsets - offsets[0]).to(index), ordered[edges], edges))
 
+    def products(self, of_targets: Tensor, of_sources: Tensor, dtype: torch.dtype) -> Tensor:
+        """A value per edge, following `edges`: that of its target times that of its source, both in internal order."""
+        values = torch.empty(len(self.edges), dtype=dtype)
+        for run in self.runs:
+            targets = torch.repeat_interleave(run.offsets.diff())
+            values[run.edges] = of_targets.index_select(0, targets) * of_sources.index_select(0, run.sources)
+        return values
+
     def __call__(self, values: Tensor, table: Tensor) -> Tensor:
         """The weighted sums of source rows for every target row; `values` follow `edges`."""
         first, *others = self.runs
@@ -116,12 +132,23 @@ class CpuLayout:
     def __init__(self, graph: BipartiteGraph, threads: int) -> None:
         self.users = Side(graph.user_degrees, threads)
         self.items = Side(graph.item_degrees, threads)
-        users = self.users.places(graph.users).to(graph.users.dtype)
-        items = self.items.places(graph.items).to(graph.items.dtype)
+        index = torch.promote_types(graph.items.dtype, graph.user_offsets.dtype)  # rows and offsets have to agree
+        users = self.users.places(users_of(graph.user_offsets, 0, graph.edge_count)).to(index)
+        items = self.items.places(graph.items).to(index)
         large = max(graph.user_count, graph.item_count) > LARGE_TABLE_ROWS
         self.columns = COLUMNS_OF_LARGE_TABLES if large else COLUMNS
         self.to_users = Direction(users, items, graph.user_count, graph.item_count, self.columns)
         self.to_items = Direction(items, users, graph.item_count, graph.user_count, self.columns)
+
+    def products(self, factors: Factors, dtype: torch.dtype) -> Values:
+        """The weights that the factors stand for."""
+        (of_user_sources, of_item_sources), (of_user_targets, of_item_targets) = (
+            (self.users.in_order(part.users), self.items.in_order(part.items)) for part in factors
+        )
+        return (
+            self.to_users.products(of_user_targets, of_item_sources, dtype),
+            self.to_items.products(of_item_targets, of_user_sources, dtype),
+        )
 
 
 class _Scratch:
@@ -157,17 +184,23 @@ class CpuOperator:
 
     skips_rows = False
 
-    def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> None:
-        self._layout = graph.cpu_layout
-        self.assign(to_user, to_item)
+    def __init__(self, layout: CpuLayout, forward: Values, transposed: Values) -> None:
+        self._layout, self._forward, self._transposed = layout, forward, transposed
+
+    @classmethod
+    def of_edges(cls, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor) -> CpuOperator:
+        return cls(graph.cpu_layout, *_edge_values(graph.cpu_layout, to_user, to_item))
+
+    @classmethod
+    def of_factors(cls, graph: BipartiteGraph, factors: Factors, dtype: torch.dtype) -> CpuOperator:
+        """The same operator as `of_edges` from the weights that the factors stand for, to the bit."""
+        layout = graph.cpu_layout
+        forward = layout.products(factors, dtype)
+        symmetric = factors.sent is factors.received
+        return cls(layout, forward, forward if symmetric else layout.products(factors.transposed, dtype))
 
     def assign(self, to_user: Tensor, to_item: Tensor) -> None:
-        by_user, by_item = self._layout.to_users.edges, self._layout.to_items.edges
-        self._forward = (to_user.index_select(0, by_user), to_item.index_select(0, by_item))
-        # (W^T)[u, i] is the weight of item <- user, so each direction takes the other one's vector.
-        self._transposed = self._forward
-        if not torch.equal(to_user, to_item):
-            self._transposed = (to_item.index_select(0, by_user), to_user.index_select(0, by_item))
+        self._forward, self._transposed = _edge_values(self._layout, to_user, to_item)
 
     @torch.no_grad()
     def apply(
@@ -187,16 +220,26 @@ class CpuOperator:
             self._layout.items.leave(sums.items, start.items, first, out.items[:, columns])
         return out
 
-    def _horner(self, start: Tables, hidden: Tables, values: tuple[Tensor, Tensor], middle: Sequence[float]) -> Tables:
+    def _horner(self, start: Tables, hidden: Tables, values: Values, middle: Sequence[float]) -> Tables:
         """W (... W (W hidden + middle[-1] start) + middle[-2] start ...), nothing added after the last product."""
         for weight in reversed(middle):
             users, items = self._layer(values, hidden)
             hidden = Tables(users.add_(start.users, alpha=weight), items.add_(start.items, alpha=weight))
         return self._layer(values, hidden)
 
-    def _layer(self, values: tuple[Tensor, Tensor], hidden: Tables) -> Tables:
+    def _layer(self, values: Values, hidden: Tables) -> Tables:
         layout = self._layout
         return Tables(layout.to_users(values[0], hidden.items), layout.to_items(values[1], hidden.users))
+
+
+def _edge_values(layout: CpuLayout, to_user: Tensor, to_item: Tensor) -> tuple[Values, Values]:
+    """Weights per edge, user-major, as W and as its transpose want them."""
+    by_user, by_item = layout.to_users.edges, layout.to_items.edges
+    forward = (to_user.index_select(0, by_user), to_item.index_select(0, by_item))
+    if torch.equal(to_user, to_item):
+        return forward, forward
+    # (W^T)[u, i] is the weight of item <- user, so each direction takes the other one's vector.
+    return forward, (to_item.index_select(0, by_user), to_user.index_select(0, by_item))
 
 
 def _imbalance(degrees: Tensor, threads: int) -> float:

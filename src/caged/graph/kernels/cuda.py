@@ -1,11 +1,12 @@
 """Propagation on CUDA: one sparse kernel for both directions, or dense products on the tensor cores.
 
-Sparse. The graph is one (M+N) x (M+N) matrix over the stacked tables, so a layer is one launch. Rows are cut into
-chunks of at most `CHUNK` edges, which keeps a popular item from being one long tail; chunks of a cut row meet in
-atomic additions, whose order is not fixed, so results agree to rounding between runs. The floor of a layer is reading
-the rows of both tables once per edge: 2 E K bytes-per-number through the L2 cache. A batch reads few rows of the
-result, so the last product of a forward pass may leave out the others. (The first product of a backward pass could skip
-their zeros, but asking for each edge costs as much as it saves: measured, not kept.)
+Sparse. A layer is one launch: programs of the rows of users first, then those of items, each reading its own half of
+the pattern. Rows are cut into chunks of at most `CHUNK` edges, which keeps a popular item from being one long tail;
+chunks of a cut row meet in atomic additions, whose order is not fixed, so results agree to rounding between runs. The
+floor of a layer is reading the rows of both tables once per edge: 2 E K bytes-per-number. Weights that are factors of
+nodes cost nothing per edge: sources are scaled where the table is rounded anyway, targets where sums are written. A
+batch reads few rows of the result, so the last product of a forward pass may leave out the others. (The first product
+of a backward pass could skip their zeros, but asking for each edge costs as much as it saves: measured, not kept.)
 
 Dense. Both directions as padded M x N matrices in bfloat16 (or float32 on TF32 cores), accumulated in float32. It
 wins where the graph is small and dense: the floor is 4 M N K flops per layer, at a rate far above that of gathers. The
@@ -15,75 +16,164 @@ two directions are independent and neither fills the chip, so they run side by s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from caged.graph.operators import Tables
+from caged.graph.operators import Factors, Tables
 
 if TYPE_CHECKING:
     from caged.graph.pattern import BipartiteGraph
 
 CHUNK = 64  # edges per program; measured on one H200: 512 is 1.1 to 1.7 times slower
+WHOLE, FIRST, LATER = 0, 1, 2  # kinds of chunks: a row of its own, or the first or a later one of a row that is cut
 PADDING = 64  # rows and columns of dense matrices come in multiples of this, for aligned tensor-core tiles
 
 
+class Chunks(NamedTuple):
+    """Pieces of rows of one side, or of users and then items."""
+
+    row: Tensor  # of its side
+    start: Tensor  # its first edge in the order of its side
+    length: Tensor  # int8
+    kind: Tensor  # int8
+
+
 class SparseLayout:
-    """The stacked pattern: node ids 0..M-1 are users, M..M+N-1 items; edges of users first, then those of items."""
+    """The rows of users, then those of items, in chunks. It refers to the edges of the graph and copies none."""
 
     def __init__(self, graph: BipartiteGraph) -> None:
-        users, items = graph.user_count, graph.item_count
-        self.node_count = users + items
-        self.sources = torch.cat((graph.items + users, graph.item_users))
-        offsets = torch.cat((graph.user_offsets, graph.item_offsets[1:] + graph.edge_count)).long()
-        degrees = offsets.diff()
-        chunks = ((degrees + CHUNK - 1) // CHUNK).clamp(min=1)  # a row without edges is written too
-        row = torch.repeat_interleave(torch.arange(self.node_count, device=graph.device), chunks)
-        number = torch.arange(len(row), device=graph.device) - (chunks.cumsum(0) - chunks)[row]
-        start = offsets[row] + number * CHUNK
-        end = torch.minimum(start + CHUNK, offsets[row + 1])
-        kind = (chunks > 1)[row].int() + (number > 0).int()  # 0: a whole row, 1: the first of a cut row, 2: a later one
-        # Programs take chunks of about one length; chunks of users stay before those of items.
-        order = torch.argsort((end - start) + (CHUNK + 1) * (row < users).long(), descending=True, stable=True)
-        self.chunk_row, self.chunk_start, self.chunk_end = row[order], start[order], end[order]
-        self.chunk_kind = kind[order].to(torch.int32)
+        self.user_count, self.item_count = graph.user_count, graph.item_count
+        self.items, self.item_users = graph.items, graph.item_users
+        users, items = (_chunks(offsets, graph.items.dtype) for offsets in (graph.user_offsets, graph.item_offsets))
+        self.user_chunks = len(users.row)
+        self.chunks = Chunks(*(torch.cat(both) for both in zip(users, items, strict=True)))
+
+
+def _chunks(offsets: Tensor, row_type: torch.dtype) -> Chunks:
+    degrees = offsets.diff()
+    counts = ((degrees + (CHUNK - 1)) // CHUNK).clamp(min=1)  # a row without edges is written too
+    row = torch.repeat_interleave(counts)
+    number = torch.arange(len(row), device=offsets.device) - (counts.cumsum(0) - counts).index_select(0, row)
+    start = offsets.index_select(0, row) + number * CHUNK
+    length = (offsets.index_select(0, row + 1) - start).clamp_(max=CHUNK).to(torch.int8)
+    kind = torch.where(counts.index_select(0, row) == 1, WHOLE, torch.where(number == 0, FIRST, LATER)).to(torch.int8)
+    order = torch.argsort(length, descending=True, stable=True)  # a program takes chunks of about one length
+    found = (row.to(row_type), start.to(offsets.dtype), length, kind)
+    return Chunks(*(part.index_select(0, order) for part in found))
 
 
 class SparseOperator:
-    """W and its transpose as values on the stacked pattern."""
+    """W and its transpose as values per edge. Those in the order of users are the ones it is given, not copies."""
 
     skips_rows = True
 
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor, precision: str) -> None:
         self._layout = graph.sparse_layout
         self._by_item = graph.by_item
-        self._table_type = torch.float32 if precision in ("float32", "tf32") else torch.bfloat16
-        self._forward = to_user.new_empty(2 * graph.edge_count)
-        self._transposed = torch.empty_like(self._forward)
+        self._table_type = _table_type(precision)
+        self._to_user_by_item, self._to_item_by_item = (torch.empty_like(values) for values in (to_user, to_item))
         self.assign(to_user, to_item)
 
     def assign(self, to_user: Tensor, to_item: Tensor) -> None:
-        edges = len(to_user)
-        self._forward[:edges] = to_user
-        self._forward[edges:] = to_item.index_select(0, self._by_item)
-        self._transposed[:edges] = to_item
-        self._transposed[edges:] = to_user.index_select(0, self._by_item)
+        self._to_user, self._to_item = to_user, to_item
+        torch.index_select(to_user, 0, self._by_item, out=self._to_user_by_item)
+        torch.index_select(to_item, 0, self._by_item, out=self._to_item_by_item)
 
     def apply(
         self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
     ) -> Tables:
-        values = self._transposed if transposed else self._forward
-        stacked = torch.cat(tables)
+        # (W^T)[u, i] is the weight of item <- user, so each side takes the other direction's values.
+        forward = (self._to_user, self._to_item_by_item)
+        values = (self._to_item, self._to_user_by_item) if transposed else forward
+        matrix = _Matrix(self._layout, self._table_type, values=values)
+        return matrix.polynomial(tables, layer_weights, None if transposed else rows)
+
+
+class FactoredOperator:
+    """W and its transpose as two numbers per node."""
+
+    skips_rows = True
+
+    def __init__(self, graph: BipartiteGraph, factors: Factors, precision: str) -> None:
+        self._layout = graph.sparse_layout
+        self._table_type = _table_type(precision)
+        self._sent = torch.cat(factors.sent).float()
+        symmetric = factors.sent is factors.received
+        self._received = self._sent if symmetric else torch.cat(factors.received).float()
+
+    def apply(
+        self, tables: Tables, layer_weights: Sequence[float], *, transposed: bool, rows: Tensor | None = None
+    ) -> Tables:
+        sent, received = (self._received, self._sent) if transposed else (self._sent, self._received)
+        matrix = _Matrix(self._layout, self._table_type, sent=sent, received=received)
+        return matrix.polynomial(tables, layer_weights, None if transposed else rows)
+
+
+class _Matrix:
+    """One direction of a sparse operator: `values` per edge of users and of items, or `sent` and `received` factors."""
+
+    def __init__(
+        self,
+        layout: SparseLayout,
+        table_type: torch.dtype,
+        *,
+        values: tuple[Tensor, Tensor] | None = None,
+        sent: Tensor | None = None,
+        received: Tensor | None = None,
+    ) -> None:
+        self._layout, self._table_type = layout, table_type
+        self._values, self._received = values, received
+        self._sent = None if sent is None else sent.unsqueeze(1)
+
+    def polynomial(self, tables: Tables, layer_weights: Sequence[float], rows: Tensor | None) -> Tables:
+        """sum_l layer_weights[l] * W^l tables; only the last product may leave `rows` out.
+
+        Beside the result there is one table of sources at a time, and for a moment the sums that it is made of.
+        """
         *lower, scale = layer_weights
-        hidden = stacked if lower else stacked * scale
-        for layer in range(len(lower) - 1, -1, -1):
-            # Only the last product of a forward pass may leave rows out.
-            wanted = rows if layer == 0 and not transposed else None
-            table = hidden.to(self._table_type)
-            hidden = _products(stacked, lower[layer], table, scale, values, self._layout, wanted)
+        if not lower:
+            return Tables(tables.users * scale, tables.items * scale)
+        base = Tables(tables.users.contiguous(), tables.items.contiguous())
+        sources = self._first_sources(base)
+        for layer in range(len(lower) - 1, 0, -1):
+            sources = self._next_sources(self._products(base, lower[layer], sources, scale, None))
             scale = 1.0
-        return Tables(hidden[: len(tables.users)], hidden[len(tables.users) :])
+        sums = self._products(base, lower[0], sources, scale, rows)
+        return Tables(sums[: self._layout.user_count], sums[self._layout.user_count :])
+
+    def _first_sources(self, tables: Tables) -> Tensor:
+        """The stacked table that a product reads, users first: scaled and rounded in one pass."""
+        users = self._layout.user_count
+        shape = (users + self._layout.item_count, tables.users.shape[1])
+        stacked = torch.empty(shape, dtype=self._table_type, device=tables.users.device)
+        for part, place in zip(tables, (slice(users), slice(users, None)), strict=True):
+            if self._sent is None:
+                stacked[place] = part
+            else:
+                torch.mul(part, self._sent[place], out=stacked[place])
+        return stacked
+
+    def _next_sources(self, sums: Tensor) -> Tensor:
+        """The same from stacked sums, which may be overwritten."""
+        if self._sent is None:
+            return sums.to(self._table_type)
+        same = sums.dtype == self._table_type
+        return torch.mul(sums, self._sent, out=sums if same else torch.empty_like(sums, dtype=self._table_type))
+
+    def _products(self, base: Tables, base_scale: float, sources: Tensor, scale: float, rows: Tensor | None) -> Tensor:
+        """base_scale * base + scale * W sources."""
+        from caged.graph.kernels.triton_products import add_weighted_rows
+
+        out: Tensor = add_weighted_rows(
+            base, base_scale, sources, scale, self._layout, values=self._values, received=self._received, rows=rows
+        )
+        return out
+
+
+def _table_type(precision: str) -> torch.dtype:
+    return torch.float32 if precision in ("float32", "tf32") else torch.bfloat16
 
 
 class DenseOperator:
@@ -92,7 +182,7 @@ class DenseOperator:
     skips_rows = False  # a batch touches most rows of a graph that is dense enough for this form
 
     def __init__(self, graph: BipartiteGraph, to_user: Tensor, to_item: Tensor, precision: str) -> None:
-        table_type = torch.float32 if precision in ("float32", "tf32") else torch.bfloat16
+        table_type = _table_type(precision)
         self._tf32 = precision == "tf32"
         self._shape = (graph.user_count, graph.item_count)
         self._users, self._items = graph.users.long(), graph.items.long()
@@ -160,19 +250,3 @@ def _product(matrix: Tensor, table: Tensor, out: Tensor) -> Tensor:
     if matrix.dtype == torch.float32:
         return torch.mm(matrix, table, out=out)
     return torch.mm(matrix, table, out_dtype=torch.float32, out=out)
-
-
-def _products(
-    base: Tensor,
-    base_scale: float,
-    table: Tensor,
-    table_scale: float,
-    values: Tensor,
-    layout: SparseLayout,
-    rows: Tensor | None,
-) -> Tensor:
-    """base_scale * base[r] + table_scale * sum over the edges of row r of values[e] * table[sources[e]]."""
-    from caged.graph.kernels.triton_products import add_weighted_rows
-
-    out: Tensor = add_weighted_rows(base, base_scale, table, table_scale, values, layout, rows)
-    return out

@@ -15,82 +15,116 @@ CHUNKS_PER_PROGRAM = 4
 @triton.jit
 def _weighted_rows(
     out,
-    base,
     table,
-    values,
-    sources,
+    user_base,
+    item_base,
+    items,
+    item_users,
+    user_values,
+    item_values,
+    received,
     chunk_row,
     chunk_start,
-    chunk_end,
+    chunk_length,
     chunk_kind,
     flags,
     base_scale,
     table_scale,
+    user_count,
+    user_chunks,
     chunk_count,
     width,
     CHUNKS: tl.constexpr,  # noqa: N803 - Triton writes compile-time constants in capitals
     COLUMNS: tl.constexpr,  # noqa: N803
     EDGES: tl.constexpr,  # noqa: N803
+    BASED: tl.constexpr,  # noqa: N803
+    WEIGHTED: tl.constexpr,  # noqa: N803
+    FACTORED: tl.constexpr,  # noqa: N803
     FLAGGED: tl.constexpr,  # noqa: N803
 ):
-    chunk = tl.program_id(0) * CHUNKS + tl.arange(0, CHUNKS)
-    wanted = chunk < chunk_count
-    row = tl.load(chunk_row + chunk, mask=wanted, other=0)
-    start = tl.load(chunk_start + chunk, mask=wanted, other=0)
-    end = tl.load(chunk_end + chunk, mask=wanted, other=0)
+    # Chunks of users come first; a program takes those of one side only, and reads the half of the pattern that is
+    # theirs. Places in tables are int64: rows times columns pass 2^31.
+    program = tl.program_id(0)
+    user_programs = tl.cdiv(user_chunks, CHUNKS)
+    of_users = program < user_programs
+    chunk = program * CHUNKS + tl.where(of_users, 0, user_chunks - user_programs * CHUNKS) + tl.arange(0, CHUNKS)
+    wanted = chunk < tl.where(of_users, user_chunks, chunk_count)
+    neighbours = tl.where(of_users, items, item_users)
+    first_source = tl.where(of_users, user_count, 0).to(tl.int64)  # in the stacked tables
+    first_target = tl.where(of_users, 0, user_count).to(tl.int64)
+
+    row = tl.load(chunk_row + chunk, mask=wanted, other=0).to(tl.int64)
+    start = tl.load(chunk_start + chunk, mask=wanted, other=0).to(tl.int64)
+    length = tl.load(chunk_length + chunk, mask=wanted, other=0).to(tl.int32)
     kind = tl.load(chunk_kind + chunk, mask=wanted, other=0)
+    node = first_target + row
     if FLAGGED:
-        wanted = wanted & (tl.load(flags + row, mask=wanted, other=0) != 0)
-        end = tl.where(wanted, end, start)
-    longest = tl.max(end - start, axis=0)
+        wanted = wanted & (tl.load(flags + node, mask=wanted, other=0) != 0)
+        length = tl.where(wanted, length, 0)
+    longest = tl.max(length, axis=0)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     inside = column < width
     totals = tl.zeros((CHUNKS, EDGES, COLUMNS), dtype=tl.float32)  # summed over edges once, at the end
     for offset in range(0, longest, EDGES):
-        edge = start[:, None] + offset + tl.arange(0, EDGES)[None, :]
-        real = edge < end[:, None]
-        source = tl.load(sources + edge, mask=real, other=0).to(tl.int64)
-        weight = tl.load(values + edge, mask=real, other=0.0)
+        number = offset + tl.arange(0, EDGES)
+        edge = start[:, None] + number[None, :]
+        real = number[None, :] < length[:, None]
+        source = first_source + tl.load(neighbours + edge, mask=real, other=0).to(tl.int64)
         place = source[:, :, None] * width + column[None, None, :]
-        rows = tl.load(table + place, mask=real[:, :, None] & inside[None, None, :], other=0.0)
-        totals += rows.to(tl.float32) * weight[:, :, None]
+        rows = tl.load(table + place, mask=real[:, :, None] & inside[None, None, :], other=0.0).to(tl.float32)
+        if WEIGHTED:
+            weight = tl.load(tl.where(of_users, user_values, item_values) + edge, mask=real, other=0.0)
+            rows *= weight[:, :, None]
+        totals += rows
     total = table_scale * tl.sum(totals, axis=1)
-    place = row[:, None] * width + column[None, :]
+    if FACTORED:
+        total *= tl.load(received + node, mask=wanted, other=0.0)[:, None]
     inside = wanted[:, None] & inside[None, :]
-    begins = inside & (kind != 2)[:, None]  # a later chunk of a row adds its sum only
-    total += base_scale * tl.load(base + place, mask=begins, other=0.0)
+    if BASED:
+        begins = inside & (kind != 2)[:, None]  # a later chunk of a row adds its sum only
+        base = tl.where(of_users, user_base, item_base)
+        total += base_scale * tl.load(base + row[:, None] * width + column[None, :], mask=begins, other=0.0)
+    place = node[:, None] * width + column[None, :]
     tl.store(out + place, total, mask=inside & (kind == 0)[:, None])
     tl.atomic_add(out + place, total, mask=inside & (kind != 0)[:, None], sem="relaxed")
 
 
-def add_weighted_rows(base, base_scale, table, table_scale, values, layout, rows=None):
-    """base_scale * base[r] + table_scale * sum over the edges e of row r of values[e] * table[sources[e]], in float32.
+def add_weighted_rows(base, base_scale, table, table_scale, layout, *, values=None, received=None, rows=None):
+    """base_scale * base[x] + table_scale * sum over the edges of x of weight * table[source], (M + N, K) in float32.
 
-    `rows` are flags per row; a row without one stays zero.
+    `table` is stacked, users first, in any type; `base` is a pair of tables, or None. `values` are the weights of the
+    edges of users and of items, each in the order of its side; none stand for one. `received` (M + N,) multiplies the
+    sum of a row. `rows` are flags per row; a row without one stays zero.
     """
     width = table.shape[1]
     columns = min(triton.next_power_of_2(width), COLUMN_TILE)
-    chunk_count = len(layout.chunk_row)
+    chunk_count, user_chunks = len(layout.chunks.row), layout.user_chunks
+    programs = triton.cdiv(user_chunks, CHUNKS_PER_PROGRAM) + triton.cdiv(chunk_count - user_chunks, CHUNKS_PER_PROGRAM)
     half = table.dtype == torch.bfloat16
-    out = torch.zeros_like(base)
-    _weighted_rows[(triton.cdiv(chunk_count, CHUNKS_PER_PROGRAM), triton.cdiv(width, columns))](
+    out = torch.zeros(table.shape, device=table.device)
+    based = base is not None and base_scale != 0
+    _weighted_rows[(programs, triton.cdiv(width, columns))](
         out,
-        base,
         table,
-        values,
-        layout.sources,
-        layout.chunk_row,
-        layout.chunk_start,
-        layout.chunk_end,
-        layout.chunk_kind,
-        base if rows is None else rows,  # never read where nothing is flagged
+        *(base if based else (out, out)),  # a tensor stands in for one that is never read
+        layout.items,
+        layout.item_users,
+        *((out, out) if values is None else values),
+        out if received is None else received,
+        *layout.chunks,
+        out if rows is None else rows,
         base_scale,
         table_scale,
+        layout.user_count,
+        user_chunks,
         chunk_count,
         width,
         CHUNKS=CHUNKS_PER_PROGRAM,
         COLUMNS=columns,
         EDGES=1 if half else 2,
+        BASED=based,
+        WEIGHTED=values is not None,
+        FACTORED=received is not None,
         FLAGGED=rows is not None,
         num_warps=1 if half else 2,
     )

@@ -152,6 +152,7 @@ class View:
     """A table and the entries of A~ that it sees; `sign` times the logit is the logit of keeping an entry."""
 
     encoder: LightGCNEncoder
+    weights: EdgeWeights  # those of the encoder
     sign: float
 
 
@@ -202,8 +203,8 @@ class AdvDrop(Method[AdvDropConfig]):
         if config.rescale == "keep_prob":
             self._entries /= config.keep_prob
         self._least_keep = config.min_keep if config.rescale == "prob" else 0.0
-        self.main = View(self._new_encoder(generators, "init"), sign=-1.0)
-        self.dual = View(self._new_encoder(generators, "init_dual"), sign=1.0)
+        self.main = self._new_view(generators, "init", sign=-1.0)
+        self.dual = self._new_view(generators, "init_dual", sign=1.0)
         self.adversary = Adversary(
             DirectedEdges(graph, config.center),
             embedding_size=config.embedding_size,
@@ -281,14 +282,14 @@ class AdvDrop(Method[AdvDropConfig]):
         """Put the kept entries in force. In place: a recorded step reads them."""
         by = keep if self.config.rescale == "prob" else None
         # Every (2E,) vector here has the entries to users first, then those to items: `chunk` parts the directions.
-        view.encoder.weights.assign(*kept_entries(self._entries, mask, by).chunk(2))
+        view.weights.assign(*kept_entries(self._entries, mask, by).chunk(2))
 
     def _uniform(self, generator: Generator) -> Tensor:
         return torch.rand(self._entries.shape, generator=generator, device=self._entries.device)
 
     def _draw_nodes(self, generator: Generator) -> Nodes:
         def rows(count: int) -> Tensor:
-            like = self.graph.users
+            like = self.graph.items
             shape = (self.config.inv_nodes,)
             return torch.randint(count, shape, generator=generator, device=like.device, dtype=like.dtype)
 
@@ -364,7 +365,7 @@ class AdvDrop(Method[AdvDropConfig]):
 
     # ---------------------------------------------------------------- start
 
-    def _new_encoder(self, generators: Generators, stream: str) -> LightGCNEncoder:
+    def _new_view(self, generators: Generators, stream: str, *, sign: float) -> View:
         """A table with entries of its own: `propagate` reads them again in its backward pass."""
-        weights = EdgeWeights(self.graph, self.weights.to_user, self.weights.to_item)
-        return backbone(self.config, self.graph, generators, weights, stream)
+        weights = self.weights.per_edge()
+        return View(backbone(self.config, self.graph, generators, weights, stream), weights, sign)

@@ -228,6 +228,7 @@ def blended(weights: Tensor, new: Tensor, eps: float) -> Tensor:
 
 
 class CAGED(BackboneMethod[CAGEDConfig]):
+    weights: EdgeWeights  # the aggregation weights in force
     estimator: Estimator
     passes: Passes
 
@@ -241,7 +242,8 @@ class CAGED(BackboneMethod[CAGEDConfig]):
         self._generators = generators
         self._shuffle = generators["estimator_shuffle"]
         self.graph = graph
-        self.encoder = self._new_encoder(degree_weights(graph))
+        self.weights = degree_weights(graph).per_edge()
+        self.encoder = self._new_encoder(self.weights)
         self.ranking = backbone_loss(config.softmax, graph)
         self._both = sides_of(graph, self.weights)
         self.sides = self._both if config.directions == "both" else self._both[:1]
@@ -261,11 +263,6 @@ class CAGED(BackboneMethod[CAGEDConfig]):
         if config.without == "two_stage" and config.ts_eval == "fixed":
             self._fixed = Tables(torch.zeros_like(self.encoder.users), torch.zeros_like(self.encoder.items))
         self.updates = 0
-
-    @property
-    def weights(self) -> EdgeWeights:
-        """The aggregation weights in force."""
-        return self.encoder.weights
 
     def fold_in(self) -> FoldIn:
         note = "weights of a new person are LightGCN's: what the estimator learned is about people in training"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from caged.graph import BipartiteGraph, EdgeWeights, Tables
+from caged.graph import BipartiteGraph, Tables, Weights
 
 
 class Pairs(NamedTuple):
@@ -40,7 +40,7 @@ class Side(NamedTuple):
         return of_centres.index_select(0, self.edges.centres)
 
 
-def sides_of(graph: BipartiteGraph, weights: EdgeWeights) -> tuple[Side, Side]:
+def sides_of(graph: BipartiteGraph, weights: Weights) -> tuple[Side, Side]:
     """Messages to users and messages to items; `weights` are A~."""
 
     def side(name: str, edges: Pairs, offsets: Tensor, order: Tensor | None, base: Tensor) -> Side:

@@ -241,7 +241,7 @@ class AugmentedGraph:
     ) -> None:
         self.graph = graph
         self.candidates = candidate_heads(graph, candidate_count)
-        self.weights = degree_weights(graph)
+        self.weights = degree_weights(graph).per_edge()
         tails = self.candidates.tails
         self.added = ItemEdges(tails, tails, torch.zeros(len(tails), device=graph.device))
         self._draw = DRAWS[edge_sampling]
