@@ -50,3 +50,16 @@ def test_items_outside_the_catalogue_are_refused(item):
     items[-1] = item
     with pytest.raises(DataError, match=f"names item {item}, but items are numbered from 0 to 8"):
         item_rows(graph.user_offsets, items, 9, 16)
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_rows():
+    rng = np.random.default_rng(2)
+    cells = np.unique((rng.random(200_000) ** 3 * 1000).astype(np.int64) + 1000 * rng.integers(0, 3000, 200_000))
+    offsets = np.searchsorted(cells // 1000, np.arange(3001)).astype(np.int32)
+    given = (torch.from_numpy(offsets), torch.from_numpy((cells % 1000).astype(np.int32)))
+    expected = item_rows(*given, 1000)
+    for piece in (2**26, 30_001):
+        found = item_rows(*(part.cuda() for part in given), 1000, piece)
+        assert torch.equal(found.users.cpu(), expected.users)
+        assert torch.equal(found.offsets.cpu(), expected.offsets)
