@@ -134,16 +134,24 @@ def trained(monkeypatch, name, make_steps):
     return method.state(), losses
 
 
+@pytest.fixture(
+    scope="module", params=[name for name, known in METHODS.items() if known.method(known.config()).stages()]
+)
+def plain(request):
+    """A method, and what plain steps make of it."""
+    with pytest.MonkeyPatch.context() as patched:
+        return request.param, *trained(patched, request.param, plain_steps)
+
+
 @pytest.mark.parametrize("recording", [pretended, cannot])
-@pytest.mark.parametrize("name", [name for name, known in METHODS.items() if known.method(known.config()).stages()])
-def test_recorded_steps_are_plain_steps(monkeypatch, name, recording):
+def test_recorded_steps_are_plain_steps(monkeypatch, plain, recording):
     """Bit for bit: whatever a step changes is in the state of its method, of the optimiser or of a random stream."""
-    plain, expected = trained(monkeypatch, name, plain_steps)
+    name, state, expected = plain
     monkeypatch.setattr(caged.training.step, "recorded", recording)
     found, losses = trained(monkeypatch, name, recorded_steps)
     assert losses == expected
-    assert found.scalars == plain.scalars
-    for part, values in plain.tensors.items():
+    assert found.scalars == state.scalars
+    for part, values in state.tensors.items():
         assert torch.equal(found.tensors[part], values), part
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from caged.files import (
     CHECKSUM,
     json_ready,
     make_output_folder,
+    new_folder,
     read_json,
     read_sealed_json,
     remove_leftovers,
@@ -33,6 +35,27 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
         assert target.read_text() == "old"
     assert target.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
+
+
+def test_the_content_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a power cut could leave the name of a file without what is in it."""
+    synced: list[tuple[bytes, bool]] = []
+
+    def look(descriptor: int) -> None:
+        content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+        synced.append((content, target.exists()))
+
+    monkeypatch.setattr(os, "fsync", look)
+    target = tmp_path / "folder"
+    with new_folder(target) as temporary:
+        (temporary / "below").mkdir()
+        for name in ("a", "below/b"):
+            (temporary / name).write_text(name)
+    assert sorted(synced) == [(b"a", False), (b"below/b", False)]
+    synced.clear()
+    target = tmp_path / "file"
+    write_text(target, "whole")
+    assert synced == [(b"whole", False)]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import caged
 
 TESTS = Path(__file__).parent
@@ -33,6 +31,6 @@ TEST_FILES = sorted(
 )
 
 
-@pytest.mark.parametrize("test", TEST_FILES, ids=lambda path: str(path.relative_to(TESTS)))
-def test_a_test_lies_where_the_file_does_that_it_tests(test: Path) -> None:
-    assert subject_of(test) is not None, f"nothing in src/caged is called like {test.relative_to(TESTS)}"
+def test_a_test_lies_where_the_file_does_that_it_tests() -> None:
+    assert len(TEST_FILES) > 100
+    assert [str(test.relative_to(TESTS)) for test in TEST_FILES if subject_of(test) is None] == []

@@ -7,7 +7,6 @@ pairs, ratings and recall, or refused. The counts are printed; pytest shows them
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import zlib
 from collections import Counter
@@ -76,7 +75,6 @@ def test_any_file_is_read_or_refused(
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
 ) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # a thousand folders need not survive a power cut
     monkeypatch.setattr(main, "app", typer.main.get_command(main.app))  # typer would build it anew for every call
     path, out = tmp_path / f"log{suffix}", tmp_path / "out"
     counts: Counter[str] = Counter()

@@ -68,7 +68,7 @@ def wait_for(process: subprocess.Popen[str], reached: Callable[[], bool]) -> Non
     while not reached():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "the process did not get there in a minute"
-        time.sleep(0.002)
+        time.sleep(0.01)
 
 
 def kill(process: subprocess.Popen[str], folder: Path) -> int:
@@ -82,59 +82,56 @@ def kill(process: subprocess.Popen[str], folder: Path) -> int:
     return int(kept)
 
 
-def test_killed_at_random_moments(log_csv: Path, tmp_path: Path) -> None:
-    chance = random.Random(20)
+def test_killed_before_the_first_checkpoint_and_in_either_training_of_a_refit(log_csv: Path, tmp_path: Path) -> None:
+    chance, epochs = random.Random(22), 100
     undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
-    reference = spawn(*options(log_csv, undisturbed), cwd=tmp_path)
-
-    process = spawn(*options(log_csv, folder), cwd=tmp_path)
+    # The last epoch is the best, or nearly so: both trainings are long enough to be killed in.
+    refit = ("--refit", "--no-report", "--set", "train.learning_rate=0.0005")
+    process = spawn(*options(log_csv, folder, epochs), *refit, cwd=tmp_path)
     wait_for(process, (folder / "run.json").exists)
     assert kill(process, folder) == 0  # before the first checkpoint
 
+    phases = []
+    for name, target in (("history.jsonl", 10), ("history_refit.jsonl", 3)):
+        process = spawn("train", "--resume", folder, cwd=tmp_path)
+        wait_for(process, lambda file=name, goal=target: len(history(folder, file)) >= goal)  # type: ignore[misc]
+        time.sleep(chance.uniform(0, 0.02))  # an epoch takes about 10 ms: anywhere within one
+        kept = kill(process, folder)
+        assert process.returncode == -signal.SIGKILL
+        phases.append((read(folder / "checkpoint" / "checkpoint.json").get("replays"), 0 < kept < epochs))
+    assert phases == [(False, True), (True, True)]
+
+    assert caged("train", "--resume", folder).code == 0
+    assert caged(*options(log_csv, undisturbed, epochs), *refit).code == 0
+    assert_ended_alike(folder, undisturbed)
+    assert [line["epoch"] for line in history(folder)] == list(range(1, epochs + 1))
+    assert history(folder, "history_refit.jsonl") == history(undisturbed, "history_refit.jsonl")
+    assert read(folder / "run.json")["resumed"] == 3
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments(log_csv: Path, tmp_path: Path) -> None:
+    chance = random.Random(20)
+    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
+    process = spawn(*options(log_csv, folder), cwd=tmp_path)
     reached = 0
     kills = 3
     for _ in range(kills):
-        process = spawn("train", "--resume", folder, cwd=tmp_path)
         target = reached + chance.randint(5, 40)
         wait_for(process, lambda goal=target: len(history(folder)) >= goal)  # type: ignore[misc]
-        time.sleep(chance.uniform(0, 0.02))  # an epoch takes about 10 ms: anywhere within one
+        time.sleep(chance.uniform(0, 0.02))
         now = kill(process, folder)
         assert process.returncode == -signal.SIGKILL
         assert reached < now < EPOCHS
         reached = now
+        process = spawn("train", "--resume", folder, cwd=tmp_path)
 
-    outcome = ended(spawn("train", "--resume", folder, cwd=tmp_path))
-    assert outcome.code == 0, outcome.err
-    assert ended(reference).code == 0
-    assert_ended_alike(folder, undisturbed)
-    assert [line["epoch"] for line in history(folder)] == list(range(1, EPOCHS + 1))
-    assert read(folder / "run.json")["resumed"] == kills + 1
-
-
-def test_killed_in_either_training_of_a_refit(log_csv: Path, tmp_path: Path) -> None:
-    chance = random.Random(22)
-    undisturbed, folder = tmp_path / "undisturbed", tmp_path / "killed"
-    # The last epoch is the best, or nearly so: both trainings are long enough to be killed in.
-    refit = ("--refit", "--no-report", "--set", "train.learning_rate=0.0005")
-    reference = spawn(*options(log_csv, undisturbed), *refit, cwd=tmp_path)
-    arguments: list[str | Path] = [*options(log_csv, folder), *refit]
-    phases = []
-    for name, target in (("history.jsonl", 30), ("history_refit.jsonl", 3), ("", 0)):
-        process = spawn(*arguments, cwd=tmp_path)
-        arguments = ["train", "--resume", folder]
-        if not name:
-            break
-        wait_for(process, lambda file=name, goal=target: len(history(folder, file)) >= goal)  # type: ignore[misc]
-        time.sleep(chance.uniform(0, 0.02))
-        kill(process, folder)
-        assert process.returncode == -signal.SIGKILL
-        phases.append(read(folder / "checkpoint" / "checkpoint.json").get("replays"))
     outcome = ended(process)
     assert outcome.code == 0, outcome.err
-    assert phases == [False, True]
-    assert ended(reference).code == 0
+    assert ended(spawn(*options(log_csv, undisturbed), cwd=tmp_path)).code == 0
     assert_ended_alike(folder, undisturbed)
-    assert history(folder, "history_refit.jsonl") == history(undisturbed, "history_refit.jsonl")
+    assert [line["epoch"] for line in history(folder)] == list(range(1, EPOCHS + 1))
+    assert read(folder / "run.json")["resumed"] == kills
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,6 +30,7 @@ class LazyGroup(HelpGroup):
         return name, self.load(name) if name else listed, rest
 
     @classmethod
+    @cache  # typer needs longer to build a command than many a command to run
     def load(cls, name: str) -> Any:
         """The command itself, with its options and, where it is a group, its commands."""
         module, _, attribute = cls.table[name].place.partition(":")

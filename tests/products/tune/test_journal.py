@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,19 @@ def test_what_is_written_is_read(journal: Journal) -> None:
     assert (read.settings, read.data, read.trials) == (journal.settings, journal.data, journal.trials)
     assert read.trials["ease", 0].metrics == {"recall@20": 0.5, "f": None}
     assert read.trials["ease", 1].status == "running"
+
+
+def test_a_line_is_on_the_disk_before_it_counts(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[bytes, str]] = []
+
+    def look(descriptor: int) -> None:
+        assert os.path.samestat(os.fstat(descriptor), journal.path.stat())
+        synced.append((journal.path.read_bytes(), journal.trials["ease", 1].status))
+
+    monkeypatch.setattr(os, "fsync", look)
+    journal.write("lost", method="ease", trial=1, why="killed")
+    assert synced == [(journal.path.read_bytes(), "running")]
+    assert journal.trials["ease", 1].status == "queued"
 
 
 def test_a_running_trial_is_queued_again_with_its_values(journal: Journal) -> None:
