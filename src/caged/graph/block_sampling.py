@@ -12,6 +12,7 @@ epoch. So a resumed run draws the blocks of one that was never stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -47,7 +48,6 @@ class BlockSampler:
         self.graph = graph
         self.kind = kind
         can_learn, self.excluded_users = learners(graph)
-        self.eligible_users = can_learn.nonzero().squeeze(1)
         self._first_edge = graph.user_offsets.long()
         self._degrees = self._first_edge.diff()
         self._longest_row = int(self._degrees.max())
@@ -58,11 +58,18 @@ class BlockSampler:
         self.batch_size = min(batch_size, self.triples)
         self.block_steps = max(1, BLOCK_TRIPLES // self.batch_size)
 
+    @cached_property
+    def eligible_users(self) -> Tensor:
+        """For the kinds that draw users."""
+        return learners(self.graph)[0].nonzero().squeeze(1)
+
     @property
     def triples(self) -> int:
         """Real triples per epoch."""
+        if self.kind != "user_equal":
+            return self._eligible_edges
         users = len(self.eligible_users)
-        return self._eligible_edges // users * users if self.kind == "user_equal" else self._eligible_edges
+        return self._eligible_edges // users * users
 
     @property
     def steps(self) -> int:
