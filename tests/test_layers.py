@@ -24,6 +24,7 @@ FOUNDATION = {
     "files",
     "optimiser",
     "cuda_graph",
+    "columns",
     "threads",
     "progress",
 }

@@ -28,6 +28,10 @@ class TrainingError(CagedError):
     """Training cannot go on, for example because the loss is not finite."""
 
 
+class RankLostError(CagedError):
+    """Another of the processes that train together ended or no longer answers."""
+
+
 class DeviceError(CagedError):
     """A device that is not there or cannot hold the problem."""
 

@@ -194,6 +194,7 @@ ELSEWHERE = {
     "--protocol": "test_run_folder.test_paper_warns_and_labels_everything",
     "--seed": "test_run_folder.test_equal_runs_are_equal_and_another_seed_is_not",
     "--device": "test_device_and_threads_are_kept",
+    "--devices": "test_ranks.test_a_killed_rank_ends_the_run_which_goes_on_alone",
     "--threads": "test_device_and_threads_are_kept",
     "--out": "test_run_folder.test_the_default_folder_is_named_after_data_method_and_seed",
     "--resume": "experiments.test_resume",

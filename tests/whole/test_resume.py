@@ -311,7 +311,7 @@ def test_a_failed_run_can_be_resumed_and_recorded_elsewhere(
     log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("caged.runs.execute.evaluate_part", lambda *_: 1 / 0)
+        broken.setattr("caged.runs.execute.evaluate_part", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             caged(*options(log_csv, tmp_path / "run", epochs=3))
     assert read(tmp_path / "run" / "run.json")["status"] == "failed"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,20 +16,23 @@ from caged.cli.metrics_table import print_metrics, print_shown
 from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, print_json, print_sentences, say
 from caged.cli.progress import StopOnCtrlC, progress_line
 from caged.cli.resuming import check_only_resume
-from caged.errors import CagedError, ConfigError
+from caged.columns import Columns
+from caged.errors import CagedError, ConfigError, RankLostError, RunError
 from caged.files import read_sealed_json, write_text
 from caged.page.html import templates_are_there
 from caged.products.audit import AuditResult, audit_html, audit_run, run_sections, verdict_sentences
 from caged.progress import EpochProgress
 from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
 from caged.runs.folder import METRICS, RunFolder
+from caged.runs.follow import follow, follow_resumed
+from caged.runs.ranks import LOST, Place, begin_rank, check_devices, columns_of, launch
 from caged.runs.results import ResultPlace
-from caged.runs.spec import resolve
+from caged.runs.spec import ExperimentSpec, resolve
 from caged.training import Interrupted
 
 REPORT = "report.html"
 # What may be said together with --resume: how to report, not what to run.
-WITH_RESUME = ("resume_", "record", "variant", "no_report", "as_json", "verbose")
+WITH_RESUME = ("resume_", "devices", "record", "variant", "no_report", "as_json", "verbose")
 
 
 def train(
@@ -48,6 +54,10 @@ def train(
     ] = "honest",
     seed: Annotated[int, typer.Option(help="Training seed (the split has its own, data.split_seed).")] = 1,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    devices: Annotated[
+        int,
+        typer.Option(help="Processes that train together, each a share of the embedding columns: one per GPU or so."),
+    ] = 1,
     threads: Annotated[int | None, typer.Option(help="CPU threads [default: all cores].")] = None,
     out: Annotated[Path | None, typer.Option(help="New folder for the run [default: runs/DATA-METHOD-SEED].")] = None,
     resume_: Annotated[
@@ -121,13 +131,20 @@ def train(
 
       caged train --resume runs/first
     """
+    rank = Place.of(os.environ)
+    if rank is not None:
+        begin_rank(rank, verbose=verbose)
     place = ResultPlace(record, variant) if record else None
     if variant and not record:
         raise ConfigError("--variant works only with --record DIR; add it, or leave --variant out")
+    begin: Callable[..., RunResult]
+    along: Callable[[Columns], None]
     if resume_ is not None:
         check_only_resume(ctx, WITH_RESUME)
         interrupted = RunFolder.read(resume_)
         spec, folder = interrupted.spec, resume_
+        begin = partial(resume, interrupted, result_place=place, no_report=no_report)
+        along = partial(follow_resumed, interrupted)
     else:
         if data is None or method is None:
             raise ConfigError("give --data and --method, or --resume DIR; see caged train --help")
@@ -155,31 +172,27 @@ def train(
             },
         )
         folder = out or Path("runs") / f"{_stem(data)}-{method}-{seed}"
+        begin = partial(
+            start,
+            spec,
+            folder,
+            command=command_line(),
+            result_place=place,
+            save_weights=save_weights,
+            no_report=no_report,
+            init=init,
+        )
+        along = partial(follow, spec)
+    check_devices(spec, devices, rank)
+    if devices > 1 and rank is None:
+        sys.exit(launch(devices, sys.argv[1:], folder))
+    if rank is not None and not rank.first:
+        _train_along(rank, spec, along)
+        return
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
     try:
-        with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
-            bar = EpochProgress(line)
-            if resume_ is not None:
-                result = resume(
-                    interrupted, result_place=place, no_report=no_report, observers=(bar,), stop_requested=stop
-                )
-            else:
-                command = command_line()
-                result = start(
-                    spec,
-                    folder,
-                    command=command,
-                    result_place=place,
-                    save_weights=save_weights,
-                    no_report=no_report,
-                    init=init,
-                    observers=(bar,),
-                    stop_requested=stop,
-                )
-    except Interrupted:
-        say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
-        sys.exit(INTERRUPTED)
+        result = _trained(begin, rank, spec, folder, quiet=as_json and not verbose)
     except AlreadyFinished:
         _report_finished(RunFolder.read(folder), as_json=as_json)
         return
@@ -190,6 +203,31 @@ def train(
         say(f"run folder: {result.folder.path}")
         if page is not None:
             say(f"page: {page}")
+
+
+def _trained(
+    begin: Callable[..., RunResult], rank: Place | None, spec: ExperimentSpec, folder: Path, *, quiet: bool
+) -> RunResult:
+    """The run, with its progress on stderr; Ctrl-C ends it properly, and so does the loss of another rank."""
+    try:
+        with progress_line(quiet=quiet) as line, StopOnCtrlC() as stop, columns_of(rank, spec) as columns:
+            return begin(observers=(EpochProgress(line),), stop_requested=stop, columns=columns)
+    except Interrupted:
+        say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
+        sys.exit(INTERRUPTED)
+    except RankLostError as error:
+        if rank is not None and rank.launched:
+            sys.exit(LOST)  # the launcher knows which
+        raise RunError(f"{error} {shlex.quote(str(folder))}") from error
+
+
+def _train_along(rank: Place, spec: ExperimentSpec, along: Callable[[Columns], None]) -> None:
+    """What a rank does that is not the first."""
+    try:
+        with columns_of(rank, spec) as columns:
+            along(columns)
+    except RankLostError:
+        sys.exit(LOST)
 
 
 def _audited(result: RunResult) -> AuditResult | None:

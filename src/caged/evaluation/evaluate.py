@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from caged.columns import WHOLE, Columns
 from caged.data.interactions import Interactions
 from caged.data.seen import Seen
 from caged.data.shown import ShownAtRandom
 from caged.data.some_users import of_users, sampled_users
 from caged.errors import DataError
 from caged.evaluation.groups import Groups
-from caged.evaluation.lists import check_k
+from caged.evaluation.lists import Lists, check_k
 from caged.evaluation.measure import Report, measure
 from caged.evaluation.metrics import MetricKey, list_ks, list_width
 from caged.evaluation.outcome import Evaluation
@@ -35,13 +36,14 @@ def evaluate(
     groups: Groups | None = None,
     shown: ShownAtRandom | None = None,
     device: torch.device | str = "cpu",
+    columns: Columns = WHOLE,
 ) -> Evaluation:
     """Rank the whole catalogue for the users with a relevant item and measure the lists.
 
     The pairs of `train` and, where given, of `valid` are masked: give `valid` when `relevant` is the test part. The
     lists have `list_length` places, or as many as the metrics need, or the whole catalogue where it is smaller.
     `metrics` restricts the report to these keys, as in `measure`. `groups` of `train` take the place of the usual ones.
-    Of what was `shown` at random only these pairs are scored.
+    Of what was `shown` at random only these pairs are scored. The other ranks of `columns` help with `rank_along`.
     """
     reference = Reference(train, valid, relevant, groups, shown)
     _check_not_empty(relevant, "evaluated")
@@ -52,13 +54,29 @@ def evaluate(
     lists = top_k(
         scorer,
         reference.relevant_users,
-        max([list_length, *wanted]),
+        columns.told(lambda: max([list_length, *wanted])),
         seen=reference.seen,
         device=device,
+        columns=columns,
     )
     candidates = reference.candidates
     scores = None if candidates is None else pair_scores(scorer, candidates.owners, candidates.items, device=device)
     return Evaluation(measure(lists, reference, ks, metrics=keys, scores=scores), reference, lists)
+
+
+def rank_along(
+    scorer: ScoreFunction,
+    *,
+    train: Interactions,
+    valid: Interactions | None,
+    relevant: Interactions,
+    device: torch.device | str,
+    columns: Columns,
+) -> None:
+    """What all ranks but the first do while it is in `evaluate`: rank for their share of the users."""
+    reference = Reference(train, valid, relevant)
+    length = columns.told(lambda: 0)  # the first rank knows
+    top_k(scorer, reference.relevant_users, length, seen=reference.seen, device=device, columns=columns)
 
 
 def make_validator(
@@ -70,12 +88,14 @@ def make_validator(
     groups: Groups | None = None,
     shown: ShownAtRandom | None = None,
     users: int | None = None,
+    columns: Columns = WHOLE,
 ) -> Callable[[ScoreFunction], dict[str, float]]:
     """The `validate` callable of the training loop: a scorer in, the metrics on `valid` out, train masked.
 
     `metrics` are the keys to compute, by default recall and ndcg at `k`; `groups` and `shown` are those of `evaluate`.
     With `users`, it is so many of those with validation items, a random sample; each still ranks the whole catalogue.
-    Everything that does not depend on the scores is prepared here, once.
+    Everything that does not depend on the scores is prepared here, once. All ranks of `columns` call it and get what
+    the first of them measures.
     """
     _check_not_empty(valid, "validation")
     sample = sampled_users(valid, users)
@@ -85,11 +105,15 @@ def make_validator(
         check_k(wanted, reference.item_count)
     candidates = reference.candidates
     seen = reference.seen if sample is None else Seen(of_users(train, sample))  # no more than is asked for
-    rank = Ranker(reference.relevant_users, list_width(keys), seen=seen, device=device)
+    rank = Ranker(reference.relevant_users, list_width(keys), seen=seen, device=device, columns=columns)
 
     def validate(scorer: ScoreFunction) -> dict[str, float]:
+        lists = rank(scorer)
+        return columns.told(lambda: measured(scorer, lists))
+
+    def measured(scorer: ScoreFunction, lists: Lists) -> dict[str, float]:
         scores = None if candidates is None else pair_scores(scorer, candidates.owners, candidates.items, device=device)
-        return measure(rank(scorer), reference, metrics=keys, scores=scores).metrics
+        return measure(lists, reference, metrics=keys, scores=scores).metrics
 
     return validate
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from caged.columns import WHOLE, Columns
 from caged.data.ids import Array
 from caged.data.seen import Seen
 from caged.errors import ConfigError, DataError, TrainingError
@@ -43,6 +44,7 @@ def top_k(
     seen: Seen | None = None,
     block: int | None = None,
     device: torch.device | str = "cpu",
+    columns: Columns = WHOLE,
 ) -> Lists:
     """The k best items of each user row in `users`, without those in `seen`.
 
@@ -53,11 +55,14 @@ def top_k(
     >>> top_k(lambda users: scores[users], np.array([0]), 3).items.tolist()
     [[1, 3, 0]]
     """
-    return Ranker(users, k, seen=seen, block=block, device=device)(scorer)
+    return Ranker(users, k, seen=seen, block=block, device=device, columns=columns)(scorer)
 
 
 class Ranker:
-    """`top_k` for repeated use on the same users: what is masked stays on the device between calls."""
+    """`top_k` for repeated use on the same users: what is masked stays on the device between calls.
+
+    Where several ranks have the same scorer, each ranks for its share of the users, and the first gets all lists.
+    """
 
     def __init__(
         self,
@@ -67,12 +72,15 @@ class Ranker:
         seen: Seen | None = None,
         block: int | None = None,
         device: torch.device | str = "cpu",
+        columns: Columns = WHOLE,
     ) -> None:
         if k < 1:
             raise ConfigError(f"k is {k}; lists need at least one place")
         if block is not None and block < 1:
             raise ConfigError(f"block is {block}; a block needs at least one user")
-        self.users = np.unique(np.asarray(users, dtype=np.int64))
+        every = np.unique(np.asarray(users, dtype=np.int64))
+        self.users = every[columns.share(len(every))]
+        self._columns = columns
         self.k = k
         self.device = torch.device(device)
         _check_users(self.users, seen)
@@ -81,6 +89,11 @@ class Ranker:
         self._block = block
 
     def __call__(self, scorer: ScoreFunction) -> Lists:
+        own = self._own(scorer)
+        parts = self._columns.collected(own)
+        return own if parts is None else _stacked(parts)
+
+    def _own(self, scorer: ScoreFunction) -> Lists:
         if len(self.users) == 0:
             return Lists(self.users, np.empty((0, 0), dtype=np.int32), np.empty((0, 0), dtype=np.float32))
         with torch.no_grad():
@@ -115,6 +128,15 @@ class Ranker:
     def _scores(self, scorer: ScoreFunction, rows: Array) -> Tensor:
         scores = scorer(torch.from_numpy(rows).to(self.device))
         return scores.clone(memory_format=torch.contiguous_format) if scores._is_view() else scores.contiguous()
+
+
+def _stacked(parts: list[Lists]) -> Lists:
+    """Lists of further and further users, one below the other."""
+    filled = [part for part in parts if len(part.users)]
+    if len(filled) < 2:
+        return (filled or parts)[0]
+    users, items = (np.concatenate([getattr(part, name) for part in filled]) for name in ("users", "items"))
+    return Lists(users, items, np.concatenate([part.scores for part in filled if part.scores is not None]))
 
 
 class SeenMask:

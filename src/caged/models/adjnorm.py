@@ -46,6 +46,7 @@ from caged.graph import (
 )
 from caged.models.backbone_loss import BackboneMethod, backbone_loss
 from caged.models.contract import Losses, Scorer
+from caged.models.encoder import TABLES
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.models.lightgcn import LightGCNConfig, backbone
 from caged.seeding import Generators
@@ -100,6 +101,7 @@ def propagate_with_loops(weights: Weights, loops: Tables, tables: Tables, layer_
 
 
 class AdjNorm(BackboneMethod[AdjNormConfig]):
+    by_columns = TABLES
     loops: Tables | None
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
@@ -108,8 +110,8 @@ class AdjNorm(BackboneMethod[AdjNormConfig]):
             weights, self.loops = loop_weights(graph, self.config.r)
         else:
             weights, self.loops = degree_weights(graph, self.config.r), None
-        self.encoder = backbone(self.config, graph, generators, weights)
-        self.ranking = backbone_loss(self.config.softmax, graph)
+        self.encoder = backbone(self.config, graph, generators, weights, columns=self.columns)
+        self.ranking = backbone_loss(self.config.softmax, graph, self.columns)
 
     def loss(self, batch: Batch) -> Losses:
         final = self._propagated(batch)
@@ -126,7 +128,7 @@ class AdjNorm(BackboneMethod[AdjNormConfig]):
 
     def scorer(self) -> Scorer:
         with torch.no_grad():
-            return self.scorer_of(self._propagated())
+            return self.scorer_of(self.encoder.whole(self._propagated()))
 
     def _propagated(self, batch: Batch | None = None) -> Tables:
         if self.loops is None:

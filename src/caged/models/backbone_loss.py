@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from caged.columns import WHOLE, Columns
 from caged.config import option, value_text
 from caged.errors import ConfigError
 from caged.graph import AnySampler, Batch, BipartiteGraph, OwnedItems, Tables
@@ -134,13 +135,16 @@ class BprLoss:
 
     by_cosine = False
 
+    def __init__(self, columns: Columns = WHOLE) -> None:
+        self._columns = columns
+
     def follow(self, sampler: AnySampler) -> None:
         """However positives are drawn, the loss is the same."""
 
     def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
         if scale is None:
-            return bpr_with_l2(final, layer0, batch, l2)
-        return scaled_bpr_with_l2(final, layer0, batch, scale, l2)
+            return bpr_with_l2(final, layer0, batch, l2, self._columns)
+        return scaled_bpr_with_l2(final, layer0, batch, scale, l2, self._columns)
 
     def ranked(self, vectors: Tables) -> Tables:
         return vectors
@@ -151,8 +155,9 @@ class SoftmaxLoss:
 
     by_cosine = True
 
-    def __init__(self, options: SoftmaxOptions, graph: BipartiteGraph) -> None:
+    def __init__(self, options: SoftmaxOptions, graph: BipartiteGraph, columns: Columns = WHOLE) -> None:
         self.options = options
+        self._columns = columns
         self.log_shares = torch.zeros(graph.item_count, device=graph.device)  # log q; 0 of an item that is never drawn
         self._drawn = torch.ones(graph.item_count, dtype=torch.bool, device=graph.device)
         self._followed: str | None = None
@@ -170,7 +175,8 @@ class SoftmaxLoss:
         if self._takes_one_pass(batch) and scale is None:
             ranking, penalty = fused_softmax(final, layer0, batch, self._candidates())
         else:
-            ranking, penalty = self.ranking(final, batch, scale), l2_of_batch(layer0, batch)
+            rows, penalty = self._columns.whole_rows(self._rows(final, batch), l2_of_batch(layer0, batch))
+            ranking = self._ranking(rows, batch, scale)
         return Losses(ranking + l2 * penalty, {SOFTMAX: ranking, "l2": penalty})
 
     def ranked(self, vectors: Tables) -> Tables:
@@ -182,8 +188,9 @@ class SoftmaxLoss:
 
     def _takes_one_pass(self, batch: Batch) -> bool:
         """On CUDA; what is seldom asked for has no kernels of its own."""
-        options = self.options
-        return options.candidates == "batch" and options.known == "keep" and fits(batch, options.candidate_rows)
+        options, alone = self.options, self._columns.size == 1
+        usual = options.candidates == "batch" and options.known == "keep" and alone
+        return usual and fits(batch, options.candidate_rows)
 
     def _candidates(self) -> Candidates:
         options = self.options
@@ -198,13 +205,18 @@ class SoftmaxLoss:
 
     def ranking(self, final: Tables, batch: Batch, scale: Tensor | None = None) -> Tensor:
         """(3) without its L2 term."""
-        users = unit_rows(final.users.index_select(0, batch.users)) / self.options.temperature
+        return self._ranking(self._rows(final, batch), batch, scale)
+
+    def _rows(self, final: Tables, batch: Batch) -> list[Tensor]:
+        """Of users and positives, and of the candidates where they are others."""
+        rows = [final.users.index_select(0, batch.users), final.items.index_select(0, batch.positives)]
+        return rows if self.options.candidates == "batch" else [*rows, final.items.index_select(0, batch.negatives)]
+
+    def _ranking(self, rows: list[Tensor], batch: Batch, scale: Tensor | None) -> Tensor:
+        users = unit_rows(rows[0]) / self.options.temperature
         users = users if scale is None else users * scale.unsqueeze(1)
-        positives = unit_rows(final.items.index_select(0, batch.positives))
-        if self.options.candidates == "batch":
-            candidates = positives
-        else:
-            candidates = unit_rows(final.items.index_select(0, batch.negatives))
+        positives = unit_rows(rows[1])
+        candidates = positives if self.options.candidates == "batch" else unit_rows(rows[2])
         return sampled_softmax(users, positives, candidates, self._problem(batch))
 
     def _problem(self, batch: Batch) -> Problem:
@@ -276,9 +288,9 @@ def loss_of(config: HasLoss) -> str:
     return BPR if config.softmax is None else SOFTMAX
 
 
-def backbone_loss(options: SoftmaxOptions | None, graph: BipartiteGraph) -> BackboneLoss:
+def backbone_loss(options: SoftmaxOptions | None, graph: BipartiteGraph, columns: Columns = WHOLE) -> BackboneLoss:
     """The loss that a configuration asks for."""
-    return BprLoss() if options is None else SoftmaxLoss(options, graph)
+    return BprLoss(columns) if options is None else SoftmaxLoss(options, graph, columns)
 
 
 HasLossT = TypeVar("HasLossT", bound=HasLoss)
@@ -297,7 +309,7 @@ class BackboneMethod(EncoderMethod[HasLossT]):
 
     def scorer(self) -> Scorer:
         with torch.no_grad():
-            return self.scorer_of(self.encoder())
+            return self.scorer_of(self.encoder.whole(self.encoder()))
 
     def ranked(self, vectors: Tables) -> Tables:
         return self.ranking.ranked(vectors)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, r
 import torch
 from torch import Tensor
 
+from caged.columns import WHOLE, Columns
 from caged.graph import AnySampler, Batch, BipartiteGraph, EdgeWeights, Tables
 from caged.seeding import Generators
 
@@ -117,7 +118,14 @@ class Method(ABC, Generic[ConfigT]):
     """A recommender. Iterative methods implement `parameters` and `loss`, closed-form ones `fit_closed_form`.
 
     Hooks without a body below do nothing by default; all that a method remembers goes through `state`.
+
+    A method that several ranks can train by columns (`caged.columns`) names in `by_columns` what of its `state` has a
+    column per embedding dimension. It makes only the columns of `columns`, joins what needs all of them, and has
+    nothing else among its `parameters`.
     """
+
+    by_columns: tuple[str, ...] | None = None  # None: it cannot be trained by columns
+    columns: Columns = WHOLE  # set before `prepare`
 
     def __init__(self, config: ConfigT) -> None:
         self.config = config

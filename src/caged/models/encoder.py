@@ -9,13 +9,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from caged.columns import WHOLE, Columns
 from caged.graph import Batch, BipartiteGraph, Tables, Weights, propagate
 from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.seeding import Generators
 
+TABLES = ("users", "items")  # of `LightGCNEncoder.state`: what methods put into `by_columns`
 TABLE_INITS = ("normal", "xavier")
 NORMAL_SCALE = 0.1
+DRAWN_ROWS = 2**16  # at a time; a multiple of 16
 
 
 def xavier_scale(rows: int, columns: int) -> float:
@@ -25,6 +28,23 @@ def xavier_scale(rows: int, columns: int) -> float:
     0.25
     """
     return math.sqrt(2.0 / (rows + columns))
+
+
+def drawn(rows: int, width: int, scale: float, draw: torch.Generator, own: slice) -> Tensor:
+    """The columns `own` of a table of N(0, scale^2), with the numbers that they have in the whole table.
+
+    It is drawn in blocks of rows, so that it is never there as a whole where only a part is kept. Blocks do not change
+    the numbers: torch draws normal ones in groups of 16, and a block has a multiple of that, but for the last, which
+    is not the smallest.
+    """
+    if own == slice(None):
+        return torch.empty(rows, width).normal_(0.0, scale, generator=draw)
+    starts = list(range(0, rows, DRAWN_ROWS))[: max(1, rows // DRAWN_ROWS)]
+    blocks = [
+        torch.empty(stop - start, width).normal_(0.0, scale, generator=draw)[:, own].clone()
+        for start, stop in zip(starts, [*starts[1:], rows], strict=True)
+    ]
+    return torch.cat(blocks)
 
 
 class Triples(NamedTuple):
@@ -48,16 +68,17 @@ class LightGCNEncoder:
         generators: Generators,
         table_init: str = "normal",
         init_stream: str = "init",
+        columns: Columns = WHOLE,
     ) -> None:
         self.graph = graph
+        self.columns = columns
         self.weights = weights
         self.layer_weights = tuple(layer_weights)
         draw = generators.on_host(init_stream)  # the same start on every device
 
         def table(rows: int) -> nn.Parameter:
             scale = xavier_scale(rows, embedding_size) if table_init == "xavier" else NORMAL_SCALE
-            values = torch.empty(rows, embedding_size).normal_(0.0, scale, generator=draw)
-            return nn.Parameter(values.to(graph.device))
+            return nn.Parameter(drawn(rows, embedding_size, scale, draw, columns.own).to(graph.device))
 
         self.users = table(graph.user_count)
         self.items = table(graph.item_count)
@@ -75,6 +96,10 @@ class LightGCNEncoder:
         named = torch.cat((batch.users, batch.positives + first_item, batch.negatives + first_item))
         flags = torch.zeros(first_item + len(self.items), dtype=torch.uint8, device=named.device)
         return flags.index_fill_(0, named.long(), 1)
+
+    def whole(self, vectors: Tables) -> Tables:
+        """Vectors of this rank's columns -> vectors of all columns, for ranking."""
+        return Tables(*map(self.columns.whole, vectors))
 
     @property
     def layer0(self) -> Tables:
@@ -120,7 +145,7 @@ class EncoderMethod(Method[ConfigT]):
 
     def scorer(self) -> Scorer:
         with torch.no_grad():
-            return DotScorer(self.encoder())
+            return DotScorer(self.encoder.whole(self.encoder()))
 
     def state(self) -> State:
         return State(self.encoder.state(), {})

@@ -40,7 +40,7 @@ from torch import Tensor
 from caged.config import option
 from caged.graph import AnySampler, Batch, BipartiteGraph
 from caged.models.contract import EpochContext, Losses
-from caged.models.encoder import EncoderMethod
+from caged.models.encoder import TABLES, EncoderMethod
 from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import weighted_bpr_with_l2
 from caged.seeding import Generators
@@ -87,10 +87,11 @@ def clipped(weights: Tensor, quantile: float) -> Tensor:
 
 
 class IPS(EncoderMethod[IPSConfig]):
+    by_columns = TABLES
     weights: Tensor  # (N,) float32, normalised
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = backbone(self.config, graph, generators)
+        self.encoder = backbone(self.config, graph, generators, columns=self.columns)
         raw = inverse_propensity(graph.item_degrees, self.config.eta)
         self._clipped = clipped(raw, self.config.clip_quantile) if self.config.ips_scheme in CLIPPED else raw
         if self.config.ips_scheme == "cn":
@@ -112,4 +113,5 @@ class IPS(EncoderMethod[IPSConfig]):
         importance = self.weights.index_select(0, batch.positives)
         if self.config.ips_scheme == "sn_batch":
             importance = importance / (batch.weight @ importance)
-        return weighted_bpr_with_l2(self.encoder(batch), self.encoder.layer0, batch, importance, self.config.l2)
+        final, layer0 = self.encoder(batch), self.encoder.layer0
+        return weighted_bpr_with_l2(final, layer0, batch, importance, self.config.l2, self.columns)

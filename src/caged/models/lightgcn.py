@@ -25,10 +25,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from caged.columns import WHOLE, Columns
 from caged.config import Range, option
 from caged.graph import BipartiteGraph, Weights, degree_weights
 from caged.models.backbone_loss import BackboneMethod, LossOptions, backbone_loss
-from caged.models.encoder import TABLE_INITS, LightGCNEncoder
+from caged.models.encoder import TABLE_INITS, TABLES, LightGCNEncoder
 from caged.seeding import Generators
 
 L2_RANGE = Range(1e-6, 1e-2, "log")  # what tuning tries; the same for every method that has this term
@@ -89,6 +90,7 @@ def backbone(
     generators: Generators,
     weights: Weights | None = None,
     init_stream: str = "init",
+    columns: Columns = WHOLE,
 ) -> LightGCNEncoder:
     """The encoder of (1) to (3), which methods build on; other `weights` than 1/sqrt(d_u d_i) where given."""
     return LightGCNEncoder(
@@ -99,10 +101,13 @@ def backbone(
         generators=generators,
         table_init=config.table_init,
         init_stream=init_stream,
+        columns=columns,
     )
 
 
 class LightGCN(BackboneMethod[LightGCNConfig]):
+    by_columns = TABLES
+
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = backbone(self.config, graph, generators)
-        self.ranking = backbone_loss(self.config.softmax, graph)
+        self.encoder = backbone(self.config, graph, generators, columns=self.columns)
+        self.ranking = backbone_loss(self.config.softmax, graph, self.columns)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from caged.graph import Batch, BipartiteGraph
 from caged.models.contract import Losses
-from caged.models.encoder import EncoderMethod
+from caged.models.encoder import TABLES, EncoderMethod
 from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import bce_with_l2
 from caged.seeding import Generators
@@ -26,8 +26,10 @@ class LightGCNBCEConfig(BackboneConfig):
 
 
 class LightGCNBCE(EncoderMethod[LightGCNBCEConfig]):
+    by_columns = TABLES
+
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = backbone(self.config, graph, generators)
+        self.encoder = backbone(self.config, graph, generators, columns=self.columns)
 
     def loss(self, batch: Batch) -> Losses:
-        return bce_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
+        return bce_with_l2(self.encoder(batch), self.encoder.layer0, batch, self.config.l2, self.columns)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from caged.columns import WHOLE, Columns
 from caged.graph import Batch, Tables
 from caged.models.contract import Losses
 from caged.models.encoder import gather, scores
@@ -90,20 +91,19 @@ def l2_rows(weight: Tensor, *rows: Tensor) -> Tensor:
     return 0.5 * sum((weight @ part.square().sum(1) for part in rows), start=weight.new_zeros(()))
 
 
-def bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float) -> Losses:
+def bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float, columns: Columns = WHOLE) -> Losses:
     """`bpr` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows: the loss of LightGCN.
 
-    On CUDA both, and their gradients, come from one pass over the triples; the values are the same to rounding.
+    On CUDA both, and their gradients, come from one pass over the triples; the values are the same to rounding. Where
+    other ranks hold further columns, the scores are sums over the ranks.
     """
-    if batch.weight.is_cuda:
-        ranking, penalty = _fused(final, layer0, batch)
-    else:
-        ranking = bpr(*scores(gather(final, batch)), batch.weight)
-        penalty = l2_rows(batch.weight, *gather(layer0, batch))
+    ranking, penalty = _bpr_and_l2(final, layer0, batch, batch.weight, columns)
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
 
 
-def scaled_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, scale: Tensor, l2: float) -> Losses:
+def scaled_bpr_with_l2(
+    final: Tables, layer0: Tables, batch: Batch, scale: Tensor, l2: float, columns: Columns = WHOLE
+) -> Losses:
     """`bpr_with_l2` with the scores of a triple multiplied by its `scale`, (B,).
 
     It is the user's row that is scaled: scale e_u.(e_i - e_j). So each triple brings its own user row.
@@ -111,26 +111,24 @@ def scaled_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, scale: Tenso
     own_rows = torch.arange(len(batch.users), device=batch.users.device)
     scaled = scale.unsqueeze(1) * final.users.index_select(0, batch.users)
     start = layer0.users.index_select(0, batch.users)
-    return bpr_with_l2(Tables(scaled, final.items), Tables(start, layer0.items), batch._replace(users=own_rows), l2)
+    renumbered = batch._replace(users=own_rows)
+    return bpr_with_l2(Tables(scaled, final.items), Tables(start, layer0.items), renumbered, l2, columns)
 
 
-def weighted_bpr_with_l2(final: Tables, layer0: Tables, batch: Batch, importance: Tensor, l2: float) -> Losses:
+def weighted_bpr_with_l2(
+    final: Tables, layer0: Tables, batch: Batch, importance: Tensor, l2: float, columns: Columns = WHOLE
+) -> Losses:
     """mean of importance_b softplus(s_uj - s_ui), plus `l2` times `l2_rows`, which is not weighted.
 
     `importance` (B,) is constant. With ones it is `bpr_with_l2`, on CPU to the last bit.
     """
-    weight = batch.weight * importance
-    if weight.is_cuda:
-        ranking, penalty = _fused(final, layer0, batch, weight)
-    else:
-        ranking = bpr(*scores(gather(final, batch)), weight)
-        penalty = l2_rows(batch.weight, *gather(layer0, batch))
+    ranking, penalty = _bpr_and_l2(final, layer0, batch, batch.weight * importance, columns)
     return Losses(ranking + l2 * penalty, {"bpr": ranking, "l2": penalty})
 
 
-def bce_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float) -> Losses:
+def bce_with_l2(final: Tables, layer0: Tables, batch: Batch, l2: float, columns: Columns = WHOLE) -> Losses:
     """`bce` of the propagated rows plus `l2` times `l2_rows` of the layer-0 rows."""
-    (positive, negative), penalty = scores_with_l2(final, layer0, batch)
+    (positive, negative), penalty = scores_with_l2(final, layer0, batch, columns)
     ranking = bce(positive, negative, batch.weight)
     return Losses(ranking + l2 * penalty, {"bce": ranking, "l2": penalty})
 
@@ -143,15 +141,18 @@ def l2_of_batch(layer0: Tables, batch: Batch) -> Tensor:
     return l2_rows(batch.weight, *gather(layer0, batch))
 
 
-def scores_with_l2(final: Tables, layer0: Tables, batch: Batch) -> tuple[Tensor, Tensor]:
+def scores_with_l2(final: Tables, layer0: Tables, batch: Batch, columns: Columns = WHOLE) -> tuple[Tensor, Tensor]:
     """(2, B) scores s_ui and s_uj of the propagated rows, and `l2_rows` of the layer-0 rows: for losses of any form.
 
     On CUDA it is one pass over the triples each way; triples of weight zero, which are padding, get no gradient there.
+    Both are sums over the ranks where several hold the columns.
     """
     if batch.weight.is_cuda:
         pairs, penalty = _Scores.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
-        return pairs, penalty
-    return torch.stack(scores(gather(final, batch))), l2_rows(batch.weight, *gather(layer0, batch))
+    else:
+        pairs, penalty = torch.stack(scores(gather(final, batch))), l2_rows(batch.weight, *gather(layer0, batch))
+    pairs, penalty = columns.join(pairs, penalty)
+    return pairs, penalty
 
 
 class HeadScores(NamedTuple):
@@ -173,11 +174,15 @@ def head_scores_with_l2(
     return HeadScores(torch.stack(scores(rows)), rows.users @ user_head, of_items, penalty)
 
 
-def _fused(final: Tables, layer0: Tables, batch: Batch, ranking_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Both parts of `bpr_with_l2` on CUDA."""
-    weight = batch.weight if ranking_weight is None else ranking_weight
-    ranking, penalty = _BprWithL2.apply(batch, weight, *final, *layer0)  # type: ignore[no-untyped-call]
-    return ranking, penalty
+def _bpr_and_l2(final: Tables, layer0: Tables, batch: Batch, weight: Tensor, columns: Columns) -> tuple[Tensor, Tensor]:
+    """Both parts of `bpr_with_l2`, triples weighted by `weight` in the first."""
+    if columns.size > 1:
+        (positive, negative), penalty = scores_with_l2(final, layer0, batch, columns)
+        return bpr(positive, negative, weight), penalty
+    if weight.is_cuda:
+        ranking, penalty = _BprWithL2.apply(batch, weight, *final, *layer0)  # type: ignore[no-untyped-call]
+        return ranking, penalty
+    return bpr(*scores(gather(final, batch)), weight), l2_rows(batch.weight, *gather(layer0, batch))
 
 
 class _BprWithL2(torch.autograd.Function):

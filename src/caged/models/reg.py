@@ -39,7 +39,7 @@ from torch import Tensor
 from caged.config import option
 from caged.graph import Batch, BipartiteGraph
 from caged.models.contract import EpochContext, Losses
-from caged.models.encoder import EncoderMethod
+from caged.models.encoder import TABLES, EncoderMethod
 from caged.models.lightgcn import BackboneConfig, backbone
 from caged.models.losses import bpr, scores_with_l2, squared_correlation
 from caged.seeding import Generators
@@ -99,11 +99,12 @@ def watched(positive: Tensor, negative: Tensor, variant: str) -> Tensor:
 
 
 class Reg(EncoderMethod[RegConfig]):
+    by_columns = TABLES
     popularity: Tensor  # (N,)
     strength: Tensor  # () gamma_reg or w, as far as the ramp has come; on the device, where a recorded step reads it
 
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = backbone(self.config, graph, generators)
+        self.encoder = backbone(self.config, graph, generators, columns=self.columns)
         self.popularity = popularity_of(graph.item_degrees, self.config.popularity)
         self.strength = torch.full((), self._full_strength, device=graph.device)
 
@@ -112,7 +113,8 @@ class Reg(EncoderMethod[RegConfig]):
             self.strength.fill_(self._full_strength * min(1.0, ctx.epoch / self.config.ramp_epochs))
 
     def loss(self, batch: Batch) -> Losses:
-        (positive, negative), penalty = scores_with_l2(self.encoder(batch), self.encoder.layer0, batch)
+        final, layer0 = self.encoder(batch), self.encoder.layer0
+        (positive, negative), penalty = scores_with_l2(final, layer0, batch, self.columns)
         ranking = bpr(positive, negative, batch.weight)
         popularity = self.popularity.index_select(0, batch.positives)
         rho2 = squared_correlation(watched(positive, negative, self.config.reg_variant), popularity, batch.weight)

@@ -43,6 +43,7 @@ from dataclasses import dataclass
 from caged.config import option
 from caged.graph import BipartiteGraph
 from caged.models.backbone_loss import BackboneMethod, SoftmaxOptions, backbone_loss
+from caged.models.encoder import TABLES
 from caged.models.lightgcn import BackboneConfig, backbone
 from caged.seeding import Generators
 
@@ -63,6 +64,8 @@ class SoftmaxConfig(SoftmaxOptions, BackboneConfig):
 
 
 class Softmax(BackboneMethod[SoftmaxConfig]):
+    by_columns = TABLES
+
     def prepare(self, graph: BipartiteGraph, generators: Generators) -> None:
-        self.encoder = backbone(self.config, graph, generators)
-        self.ranking = backbone_loss(self.config.softmax, graph)
+        self.encoder = backbone(self.config, graph, generators, columns=self.columns)
+        self.ranking = backbone_loss(self.config.softmax, graph, self.columns)

@@ -75,7 +75,8 @@ def save_model(
 ) -> None:
     """Store the trained method; the training states before it are dropped.
 
-    `training_data` is the checksum of the file that `save_training_data` wrote beside it.
+    `training_data` is the checksum of the file that `save_training_data` wrote beside it. Where several ranks hold the
+    tables, the first of them saves, and the others call `columns.joined` as it does.
     """
     state = method.serving_state()
     meta = {
@@ -88,7 +89,8 @@ def save_model(
         **({"seed": trained_with.seed, "train": to_dict(trained_with.train)} if trained_with else {}),
         **({} if adjustment is None else {"adjustment": vars(adjustment)}),
     }
-    save_checkpoint(folder, "model", Checkpoint(dict(state.tensors), meta))
+    tensors = method.columns.joined(state.tensors, method.by_columns or ())
+    save_checkpoint(folder, "model", Checkpoint(tensors, meta))
 
 
 def save_training_data(folder: Path, train: Interactions, valid: Interactions | None) -> str:

@@ -38,6 +38,12 @@ def set_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
+def share_threads(ranks: int) -> None:
+    """Ranks of one machine divide its threads."""
+    if ranks > 1:
+        torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
+
+
 def hardware(device: torch.device) -> dict[str, Any]:
     described: dict[str, Any] = {
         "system": f"{platform.system()} {platform.machine()}",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from caged.columns import WHOLE, Columns
 from caged.data import Interactions, Split
 from caged.data.shown import ShownAtRandom
 from caged.errors import ConfigError, RunError
@@ -22,7 +23,7 @@ from caged.evaluation.groups import Grouping, grouping
 from caged.evaluation.metrics import keys_of_shown
 from caged.graph import check_engine
 from caged.models import MayBeNeutral, Scorer, registered
-from caged.runs.environment import forget_peak, hardware, peak_memory, resolve_device, set_threads
+from caged.runs.environment import forget_peak, hardware, peak_memory, resolve_device, set_threads, share_threads
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
 from caged.runs.loading import Loaded, load_data
@@ -78,10 +79,12 @@ def start(
     init: Path | None = None,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
+    columns: Columns = WHOLE,
 ) -> RunResult:
     """Train and evaluate `spec` into the new folder `folder`. Bad input is found before anything is written.
 
-    `init` is the folder of a run whose tables take the place of the method's first stage.
+    `init` is the folder of a run whose tables take the place of the method's first stage. This is what the first rank
+    of `columns` does; the others are in `runs.follow`.
     """
     if save_weights:
         check_learns_weights(spec.method)
@@ -107,12 +110,14 @@ def start(
         save_weights=save_weights,
         no_report=no_report,
         init=initial.described if initial else None,
+        ranks=columns.described(),
     )
+    share_threads(columns.size)
     _place_result(run, result_place)
     with RunFolder.create(folder, run) as created:
         if initial is not None:
             initial.save(folder)
-        return _execute(created, data, device, observers, stop_requested)
+        return _execute(created, data, device, observers, stop_requested, columns)
 
 
 class AlreadyFinished(RunError):  # noqa: N818 - the command line takes it for a success
@@ -126,13 +131,14 @@ def resume(
     no_report: bool = False,
     observers: tuple[Observer, ...] = (),
     stop_requested: Callable[[], bool] = lambda: False,
+    columns: Columns = WHOLE,
 ) -> RunResult:
     """Go on with an interrupted or killed run, from its last checkpoint; its result file is kept up to date."""
     _refuse_finished(folder)  # also where nothing can be written, not even a lock
     with folder.locked_again() as current:
         _refuse_finished(current)
         current.run.no_report |= no_report
-        return _resume(current, result_place, observers, stop_requested)
+        return _resume(current, result_place, observers, stop_requested, columns)
 
 
 def _refuse_finished(folder: RunFolder) -> None:
@@ -145,16 +151,19 @@ def _resume(
     result_place: ResultPlace | None,
     observers: tuple[Observer, ...],
     stop_requested: Callable[[], bool],
+    columns: Columns,
 ) -> RunResult:
     run = folder.run
     set_threads(run.threads)  # another number of threads would add in another order
+    share_threads(columns.size)
+    run.ranks = columns.described()
     device = resolve_device(run.hardware["device"])
     data = folder.load_data("the run started; restore it, or start a new run")
     run.resumed += 1
     run.status, run.error = "running", None
     _place_result(run, result_place)
     folder.remove_leftovers()
-    return _execute(folder, data, device, observers, stop_requested)
+    return _execute(folder, data, device, observers, stop_requested, columns)
 
 
 def _place_result(run: Run, place: ResultPlace | None) -> None:
@@ -170,12 +179,13 @@ def _execute(
     device: torch.device,
     observers: tuple[Observer, ...],
     stop_requested: Callable[[], bool],
+    columns: Columns,
 ) -> RunResult:
     with folder.kept_true(), _memory_told(folder.run, device):
-        method = train(folder, data.split, device, observers, stop_requested)
+        method = train(folder, data.split, device, observers, stop_requested, columns)
         if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved
             raise Interrupted
-        result = tested(folder, data, method.scorer(), device)
+        result = tested(folder, data, method.scorer(), device, method.columns)
         if stop_requested():
             raise Interrupted
         write_tested(result)
@@ -192,14 +202,20 @@ def _memory_told(run: Run, device: torch.device) -> Iterator[None]:
         run.memory = peak_memory(device)
 
 
-def tested(folder: RunFolder, data: Loaded, scorer: Scorer, device: torch.device) -> RunResult:
+def tested(
+    folder: RunFolder,
+    data: Loaded,
+    scorer: Scorer,
+    device: torch.device,
+    columns: Columns = WHOLE,  # noqa: PT028 - it is no test
+) -> RunResult:
     """The one reading of the test part, and of the further tests that come with the dataset."""
     begun = time.perf_counter()
     if data.split.test is None:
         raise RunError("this split has no test part; give one, or use a log that can be split")
-    evaluation = evaluate_part(scorer, data.split, data.split.test, folder.spec, device)
+    evaluation = evaluate_part(scorer, data.split, data.split.test, folder.spec, device, columns=columns)
     further = {
-        name: evaluate_part(scorer, data.split, relevant, folder.spec, device)
+        name: evaluate_part(scorer, data.split, relevant, folder.spec, device, columns=columns)
         for name, relevant in data.extra_tests.items()
     }
     folder.run.seconds["evaluate"] = time.perf_counter() - begun
@@ -218,6 +234,7 @@ def evaluate_part(
     spec: ExperimentSpec,
     device: torch.device,
     chosen: Grouping | None = None,
+    columns: Columns = WHOLE,
 ) -> Evaluation:
     """One part, as the protocol of `spec` reports it; also by the groups that somebody chose, and the test part by
     what chance showed, where that is known."""
@@ -236,6 +253,7 @@ def evaluate_part(
         groups=groups,
         shown=shown,
         device=device,
+        columns=columns,
     )
 
 

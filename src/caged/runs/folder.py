@@ -55,6 +55,7 @@ NEEDED = ("status", "spec", "dataset", "hardware", "threads", "resumed", "second
 # Left out of run.json where there is nothing to say.
 WHERE_PRESENT = (
     "memory",
+    "ranks",
     "save_weights",
     "no_report",
     "init",
@@ -87,6 +88,7 @@ class Run:
     resumed: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     memory: dict[str, float] | None = None  # the most that was used, in GiB; None in runs from before it was counted
+    ranks: dict[str, Any] | None = None  # devices and backend of the last start or resume, where there were several
     data_path: str | None = None  # where a resumed run finds its data; None: by the name of the dataset
     record: str | None = None  # the file below --record that lists this run
     save_weights: bool = False

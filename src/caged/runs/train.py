@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from caged.columns import WHOLE, Columns
 from caged.data import Development, Interactions, Split
 from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph
@@ -39,20 +40,29 @@ def train(
     device: torch.device,
     observers: tuple[Observer, ...],
     stop_requested: Callable[[], bool],
+    columns: Columns = WHOLE,
 ) -> Method[Any]:
-    """The trained method, its best state restored. Only train and the deciding part get this far."""
+    """The trained method, its best state restored. Only train and the deciding part get this far.
+
+    Of the ranks of `columns` this is the first; the others are in `runs.follow`.
+    """
     spec = folder.spec
-    work = _Work(folder, device, observers, stop_requested)
-    validated = holds_out_validation(registered(spec.method).method(spec.config), spec.train)
-    chosen = selection_parts(parts, protocol_named(spec.protocol), validated=validated)
+    work = _Work(folder, device, observers, stop_requested, columns)
+    chosen, validated = chosen_parts(spec, parts)
     if not spec.train.refit:
         return work.train(chosen, held_out=parts.valid if validated else None)
     stored = load_checkpoint(folder.checkpoints)
-    decided = _recorded(folder, stored) or work.decide(chosen, stored)
+    decided = recorded_decisions(folder, stored) or work.decide(chosen, stored)
     return work.train(chosen.whole(), replay=decided)
 
 
-def _recorded(folder: RunFolder, stored: StoredCheckpoint | None) -> Decisions | None:
+def chosen_parts(spec: ExperimentSpec, parts: Split) -> tuple[Development, bool]:
+    """What is trained on and decides, and whether a validation part is held out for that."""
+    validated = holds_out_validation(registered(spec.method).method(spec.config), spec.train)
+    return selection_parts(parts, protocol_named(spec.protocol), validated=validated), validated
+
+
+def recorded_decisions(folder: RunFolder, stored: StoredCheckpoint | None) -> Decisions | None:
     """What a first training decided already: it ended before the run was interrupted."""
     if stored is not None and stored.finished:
         return Decisions.from_json(stored.meta["progress"]["decisions"])
@@ -68,6 +78,7 @@ class _Work:
     device: torch.device
     observers: tuple[Observer, ...]
     stop_requested: Callable[[], bool]
+    columns: Columns
 
     @property
     def spec(self) -> ExperimentSpec:
@@ -99,12 +110,12 @@ class _Work:
         stored = load_checkpoint(folder.checkpoints)
         if stored is not None and stored.finished:  # killed between training and evaluation
             epochs_told(lines, stored.meta["progress"].get("refit", stored.meta["progress"])["epochs"])
+            method.columns = WHOLE  # the model is there, and the other ranks are not needed
             method.prepare(graph, Generators(self.spec.seed, self.device))
             load_serving(method, stored)
             run.training = _summary(self.spec, stored.meta["progress"], method)
             return method
-        if stored is not None and stored.replays != (replay is not None):
-            stored = None  # the last state of the first training
+        stored = of_this_training(stored, replay)
         training_data = save_training_data(folder.checkpoints, parts.train, held_out)
         history = History(lines, stored.epochs if stored else 0)
         observers: tuple[Observer, ...] = (history, *self.observers)
@@ -127,6 +138,7 @@ class _Work:
 
     def _method(self) -> Method[Any]:
         method = registered(self.spec.method).method(self.spec.config)
+        method.columns = self.columns
         if self.folder.run.init is not None:
             give_initial(method, self.folder.path)
         return method
@@ -149,7 +161,7 @@ class _Work:
             graph,
             self.spec.train,
             Generators(self.spec.seed, self.device),
-            _validator(self.spec, parts, self.device),
+            validator(self.spec, parts, self.device, self.columns),
             monitor=self.spec.eval.monitor,
             folder=self.folder.checkpoints,
             stored=stored,
@@ -159,7 +171,12 @@ class _Work:
         )
 
 
-def _validator(spec: ExperimentSpec, chosen: Development, device: torch.device) -> Validate | None:
+def of_this_training(stored: StoredCheckpoint | None, replay: Decisions | None) -> StoredCheckpoint | None:
+    """None for the last state of the first training where this is the second."""
+    return None if stored is not None and stored.replays != (replay is not None) else stored
+
+
+def validator(spec: ExperimentSpec, chosen: Development, device: torch.device, columns: Columns) -> Validate | None:
     if chosen.valid is None:
         return None
     k = spec.eval.k[0]
@@ -170,6 +187,7 @@ def _validator(spec: ExperimentSpec, chosen: Development, device: torch.device) 
         k=k,
         metrics=(spec.eval.monitor, f"ndcg@{k}"),
         users=spec.train.validation_users,
+        columns=columns,
     )
 
 

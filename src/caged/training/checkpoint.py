@@ -190,6 +190,11 @@ def load_optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Te
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
 
 
+def moments_in(state: Mapping[str, Tensor]) -> list[str]:
+    """What of `optimizer_state` has the shape of its parameter: all but the step counts."""
+    return [name for name in state if not name.endswith(".step")]
+
+
 def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}/{name}": value for name, value in tensors.items()}
 

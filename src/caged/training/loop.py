@@ -155,7 +155,8 @@ class Interrupted(Exception):  # noqa: N818 - not an error
 class Loop:
     """Trains `method` on `graph`.
 
-    `folder` is where checkpoints go; None keeps nothing on disk. `stored` is the one to go on from. With `replay` there
+    `folder` is where checkpoints go; None keeps nothing on disk. Where several ranks train by columns, each has a loop,
+    and only that of the first has a folder. `stored` is the one to go on from. With `replay` there
     is nothing to validate: every stage lasts as long, and counts as improved after the same epochs, as it says.
     """
 
@@ -203,7 +204,8 @@ class Loop:
         last_epoch = self._replayed.epochs if self._replayed else stage.epochs or self.config.epochs
         optimizer = self._ensure_optimizer(stage)
         start = self._consider_start() if stage.start_counts else None
-        steps = make_steps(self.method, optimizer, self.generators, record=self.config.capture)
+        record = self.config.capture and self.method.columns.size == 1  # no message between ranks is recorded
+        steps = make_steps(self.method, optimizer, self.generators, record=record)
         while self.progress.epoch < last_epoch and not self.progress.stopping.exhausted:
             self.progress.epoch += 1
             self.progress.epochs_in_total += 1
@@ -315,24 +317,31 @@ class Loop:
     # ---------------------------------------------------------------- interruption and resume
 
     def _checkpoint(self) -> None:
-        stop = self.stop_requested()
-        if self.folder is not None:
-            due = time.monotonic() - self._last_checkpoint >= self.config.checkpoint_seconds
-            if due or stop:
-                self._save(self.folder)
-                self._last_checkpoint = time.monotonic()
+        columns = self.method.columns
+        stop = columns.any(self.stop_requested())
+        if columns.told(lambda: self.folder is not None and (stop or self._checkpoint_is_due())):
+            self._save()
+            self._last_checkpoint = time.monotonic()
         if stop:
             raise Interrupted
 
-    def _save(self, folder: Path) -> None:
+    def _checkpoint_is_due(self) -> bool:
+        return time.monotonic() - self._last_checkpoint >= self.config.checkpoint_seconds
+
+    def _save(self) -> None:
+        """With tables of all columns, whichever rank holds them; the first rank writes."""
         assert self.optimizer is not None
-        current = self.method.state()
+        current, columns = self.method.state(), self.method.columns
+        by_columns = self.method.by_columns or ()
+        moments = files.optimizer_state(self.optimizer)
         tensors = {
-            **files.prefixed("method", current.tensors),
-            **files.prefixed("best", self.best.tensors if self.best else {}),
-            **files.prefixed("optimizer", files.optimizer_state(self.optimizer)),
+            **files.prefixed("method", columns.joined(current.tensors, by_columns)),
+            **files.prefixed("best", columns.joined(self.best.tensors if self.best else {}, by_columns)),
+            **files.prefixed("optimizer", columns.joined(moments, files.moments_in(moments))),
             **files.prefixed("generators", self.generators.state()),
         }
+        if self.folder is None:
+            return
         self.progress.best_scalars = None if self.best is None else self.best.scalars
         meta = {
             "finished": False,
@@ -340,7 +349,7 @@ class Loop:
             "progress": _progress_to_json(self.progress),
             "scalars": current.scalars,
         }
-        files.save_checkpoint(folder, f"state-{self.progress.epochs_in_total}", Checkpoint(tensors, meta))
+        files.save_checkpoint(self.folder, f"state-{self.progress.epochs_in_total}", Checkpoint(tensors, meta))
 
     def _resume(self, stored: StoredCheckpoint, stages: tuple[Stage, ...]) -> None:
         tensors = stored.tensors()
@@ -349,13 +358,16 @@ class Loop:
 
     def _take_over(self, stored: StoredCheckpoint, tensors: dict[str, Tensor], stages: tuple[Stage, ...]) -> None:
         self.progress = _progress_from_json(stored.meta["progress"])
-        self.method.load_state(State(files.unprefixed("method", tensors), stored.meta["scalars"]))
-        best = files.unprefixed("best", tensors)
+        columns, by_columns = self.method.columns, self.method.by_columns or ()
+        current = columns.parts(files.unprefixed("method", tensors), by_columns)
+        self.method.load_state(State(current, stored.meta["scalars"]))
+        best = columns.parts(files.unprefixed("best", tensors), by_columns)
         if self.progress.best_scalars is not None:
             on_device = {name: value.to(self.graph.device) for name, value in best.items()}
             self.best = State(on_device, self.progress.best_scalars)
         optimizer = self._ensure_optimizer(stages[self.progress.stage])
-        files.load_optimizer_state(optimizer, files.unprefixed("optimizer", tensors))
+        moments = files.unprefixed("optimizer", tensors)
+        files.load_optimizer_state(optimizer, columns.parts(moments, files.moments_in(moments)))
         self.generators.load_state(files.unprefixed("generators", tensors))
 
 

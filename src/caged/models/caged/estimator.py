@@ -21,6 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from caged.columns import WHOLE, Columns
 from caged.errors import DeviceError
 from caged.models.caged.sides import Pairs
 from caged.optimiser import adam_with_moments
@@ -174,7 +175,11 @@ def elbo(
 
 
 class Estimator:
-    """The network, its Adam and its noise: what lives on from update to update."""
+    """The network, its Adam and its noise: what lives on from update to update.
+
+    Every rank has all of it and the same noise. Each works on its share of the pairs, and the gradients and scores of
+    all are added: the numbers of one rank, to rounding.
+    """
 
     def __init__(
         self,
@@ -184,8 +189,10 @@ class Estimator:
         averaged: bool,
         precision: str,
         noise: Generator,
+        columns: Columns = WHOLE,
     ) -> None:
         self.network = network
+        self._columns = columns
         self.averaged = averaged
         self.noise = noise
         self.precision = resolved_precision(precision, noise.device)
@@ -214,17 +221,22 @@ class Estimator:
         Fixed shapes and no host synchronisation. Returns the sums of recon and KL over the batch, (2,).
         """
         self.optimizer.zero_grad(set_to_none=True)
-        rows, centre = neighbours.index_select(0, batch.pairs.neighbours), centres.index_select(0, batch.pairs.centres)
-        tau = torch.randn(rows.shape, generator=self.noise, device=rows.device)
+        own = self._columns.share(len(batch.weight))
+        rows = neighbours.index_select(0, batch.pairs.neighbours[own])
+        centre = centres.index_select(0, batch.pairs.centres[own])
+        tau = torch.randn(len(batch.weight), rows.shape[1], generator=self.noise, device=rows.device)[own]
         with tf32(self.precision, rows.device):
             with halved(self.precision, rows.device):
                 hidden = self.network.from_neighbour(rows) + self.network.from_centre(centre)
                 condition = self.network.condition(centre)
                 parts = elbo(self.network, rows, hidden, condition, tau, averaged=self.averaged)
-            sums = torch.stack((batch.weight @ parts.recon, batch.weight @ parts.kl))  # not in half precision
+            weight = batch.weight[own]
+            sums = torch.stack((weight @ parts.recon, weight @ parts.kl))  # not in half precision
             (terms.recon * sums[0] + terms.kl * sums[1]).backward()
+        sums = sums.detach()
+        self._columns.sum_(*(values.grad for values in self._parameters if values.grad is not None), sums)
         self.optimizer.step()
-        return sums.detach()
+        return sums
 
     def shuffled_batches(self, edge_count: int, batch_size: int) -> tuple[Tensor, Tensor]:
         """All edges in random order, a batch per row: edge numbers, and 1 or, on padding, 0."""
@@ -239,22 +251,26 @@ class Estimator:
     def score(self, neighbours: Tensor, centres: Tensor, edges: Pairs, terms: Terms, *, sample: bool) -> Scores:
         """The bound of every edge, with one draw of z per edge or with its mean."""
         count, device = len(edges.centres), neighbours.device
-        loss = neighbours.new_empty(count)
+        loss = neighbours.new_zeros(count)
         sums = torch.zeros(2, device=device, dtype=torch.float64)
         moments = torch.zeros(2, self.network.embedding_size, device=device, dtype=torch.float64)
         with tf32(self.precision, device), halved(self.precision, device):
             of_neighbours = self.network.from_neighbour(neighbours)
             of_centres, conditions = self.network.from_centre(centres), self.network.condition(centres)
-            chunk = chunk_size(self.network.embedding_size, device)
-            for start in range(0, count, chunk):
+            chunk = self._columns.told(lambda: chunk_size(self.network.embedding_size, device))
+            for number, start in enumerate(range(0, count, chunk)):
                 x, c = (part[start : start + chunk] for part in edges)
+                shape = (len(x), self.network.embedding_size)
+                tau = torch.randn(shape, generator=self.noise, device=device) if sample else None
+                if number % self._columns.size != self._columns.rank:
+                    continue
                 rows = neighbours.index_select(0, x)
-                tau = torch.randn(rows.shape, generator=self.noise, device=device) if sample else None
                 hidden = of_neighbours.index_select(0, x).add_(of_centres.index_select(0, c))
                 parts = elbo(self.network, rows, hidden, conditions.index_select(0, c), tau, averaged=self.averaged)
                 loss[start : start + chunk] = terms.recon * parts.recon + terms.kl * parts.kl
                 sums += torch.stack((parts.recon.sum(dtype=torch.float64), parts.kl.sum(dtype=torch.float64)))
                 moments += power_sums(parts.mean)
+        self._columns.sum_(loss, sums, moments)
         variance = moments[1] / count - (moments[0] / count).square()
         return Scores(loss, sums[0] / count, sums[1] / count, (variance > ACTIVE_VARIANCE).sum())
 

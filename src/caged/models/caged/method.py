@@ -69,7 +69,7 @@ from caged.models.caged.estimator import AUTO_ON_CUDA, Estimator, Network, Score
 from caged.models.caged.passes import Course, Passes, make_passes
 from caged.models.caged.sides import Side, rows_of, sides_of
 from caged.models.contract import EpochContext, LearnedWeights, Stage, State
-from caged.models.encoder import LightGCNEncoder
+from caged.models.encoder import TABLES, LightGCNEncoder
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.models.lightgcn import L2_RANGE, LightGCNConfig, backbone
 from caged.seeding import Generators
@@ -228,6 +228,7 @@ def blended(weights: Tensor, new: Tensor, eps: float) -> Tensor:
 
 
 class CAGED(BackboneMethod[CAGEDConfig]):
+    by_columns = TABLES
     weights: EdgeWeights  # the aggregation weights in force
     estimator: Estimator
     passes: Passes
@@ -244,7 +245,7 @@ class CAGED(BackboneMethod[CAGEDConfig]):
         self.graph = graph
         self.weights = degree_weights(graph).per_edge()
         self.encoder = self._new_encoder(self.weights)
-        self.ranking = backbone_loss(config.softmax, graph)
+        self.ranking = backbone_loss(config.softmax, graph, self.columns)
         self._both = sides_of(graph, self.weights)
         self.sides = self._both if config.directions == "both" else self._both[:1]
         self._scale = code_scale(graph)
@@ -255,13 +256,15 @@ class CAGED(BackboneMethod[CAGEDConfig]):
             averaged=config.recon_reduce == "mean",
             precision=config.estimator_precision,
             noise=generators["estimator"],
+            columns=self.columns,
         )
         trained_on = self._terms if config.elbo_train_scaled else Terms(1.0, 1.0)
         course = Course(graph, self.sides, config.estimator_batch_size, trained_on)
-        self.passes = make_passes(self.estimator, course, record=config.estimator_capture)
+        self.passes = make_passes(self.estimator, course, record=config.estimator_capture and self.columns.size == 1)
         self._fixed: Tables | None = None
         if config.without == "two_stage" and config.ts_eval == "fixed":
-            self._fixed = Tables(torch.zeros_like(self.encoder.users), torch.zeros_like(self.encoder.items))
+            counts = (graph.user_count, graph.item_count)
+            self._fixed = Tables(*(torch.zeros(rows, config.embedding_size, device=graph.device) for rows in counts))
         self.updates = 0
 
     def fold_in(self) -> FoldIn:
@@ -336,7 +339,7 @@ class CAGED(BackboneMethod[CAGEDConfig]):
     def _inputs(self) -> Tables:
         """e_u and e_i as the estimator sees them; nothing flows back to LightGCN."""
         chosen = self.encoder() if self.config.estimator_input == "pooled" else self.encoder.layer0
-        return Tables(chosen.users.detach(), chosen.items.detach())
+        return self.encoder.whole(Tables(chosen.users.detach(), chosen.items.detach()))
 
     @property
     def _terms(self) -> Terms:
@@ -360,7 +363,8 @@ class CAGED(BackboneMethod[CAGEDConfig]):
             vectors = self.encoder()
         largest = max(float(weights.max()) for weights in (self.weights.to_user, self.weights.to_item))
         cause = "method.without=momentum replaces" if self.config.without == "momentum" else "CAGED changes"
-        if all(bool(torch.isfinite(table).all()) for table in vectors):
+        broken = any(not bool(torch.isfinite(table).all()) for table in vectors)
+        if not self.columns.any(broken):
             if largest == 0:
                 log.warning(
                     "after update %d in epoch %d every edge weight is 0, because every likelihood is too small for a "
@@ -396,4 +400,4 @@ class CAGED(BackboneMethod[CAGEDConfig]):
                 table.copy_(start)
 
     def _new_encoder(self, weights: EdgeWeights) -> LightGCNEncoder:
-        return backbone(self.config, self.graph, self._generators, weights)
+        return backbone(self.config, self.graph, self._generators, weights, columns=self.columns)
