@@ -5,6 +5,8 @@ python -m benchmarks.layers --users 2M --items 200k --interactions 100M --k 64 -
 Weights as factors of nodes against the same weights per edge. `most popular item` computes the row of that item and no
 other (CUDA only): if it took about as long as a layer, long rows would not be cut well. Rates count the rows that are
 read, once per interaction and direction. Peaks are of CUDA: above what was held before, in tables of float32 numbers.
+With --tiles, other sizes of a program of the CUDA kernel are tried on the same graph: tables beyond the cache may want
+more rows in flight than those that it was tuned on.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 
 import torch
 
@@ -26,7 +29,7 @@ ONE_LAYER = (0.0, 1.0)
 ROUNDS = 5
 
 
-def measure(shape: Shape, width: int, device: torch.device) -> Iterator[str]:
+def measure(shape: Shape, width: int, device: torch.device, *, tiles: bool) -> Iterator[str]:
     """Lines of text, each as soon as it is known."""
     log = generate(shape, 1, device)
     engine = Engine() if device.type == "cpu" else Engine("sparse")
@@ -41,6 +44,8 @@ def measure(shape: Shape, width: int, device: torch.device) -> Iterator[str]:
     yield from _of_weights("factors", graph, factored, tables)
     if device.type == "cuda":
         yield _peak(graph, factored, tables)
+        if tiles:
+            yield from _of_tiles(factored, tables)
     yield from _of_weights("per edge", graph, factored.per_edge(), tables)
 
 
@@ -62,6 +67,19 @@ def _of_weights(name: str, graph: BipartiteGraph, weights: Weights, tables: Tabl
     yield f"{name}: {held:.1f} bytes per interaction held by graph and weights, those of nodes included"
 
 
+def _of_tiles(weights: Weights, tables: Tables) -> Iterator[str]:
+    from caged.graph.kernels.triton_products import TILES, Tile
+
+    device = tables.users.device
+    usual = TILES[torch.bfloat16]
+    for sizes in product((2, 4, 8), (1, 2, 4), (1, 2)):
+        TILES[torch.bfloat16] = Tile(*sizes)
+        work = {"layer": lambda: seconds(lambda: propagate(weights, tables, ONE_LAYER), device)}
+        took = interleaved(work, ROUNDS)["layer"]
+        yield f"chunks {sizes[0]}, edges {sizes[1]}, warps {sizes[2]}: layer {1000 * took:,.2f} ms"
+    TILES[torch.bfloat16] = usual
+
+
 def _peak(graph: BipartiteGraph, weights: Weights, tables: Tables) -> str:
     torch.cuda.reset_peak_memory_stats(graph.device)
     before = torch.cuda.memory_allocated(graph.device)
@@ -77,9 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--interactions", type=count, default=10**8)
     parser.add_argument("--k", type=int, default=64)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--tiles", action="store_true", help="try other sizes of a program of the CUDA kernel")
     chosen = parser.parse_args(arguments)
     shape = Shape(chosen.users, chosen.items, chosen.interactions)
-    for line in measure(shape, chosen.k, torch.device(chosen.device)):
+    for line in measure(shape, chosen.k, torch.device(chosen.device), tiles=chosen.tiles):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 

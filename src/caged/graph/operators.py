@@ -112,19 +112,15 @@ def make_factored_operator(graph: BipartiteGraph, factors: Factors, dtype: torch
     if graph.device.type == "cpu":
         return CpuOperator.of_factors(graph, factors, dtype)
     if chosen_backend(graph) == "dense":
-        return DenseOperator(graph, *edge_values(graph, factors, dtype), graph.engine.precision)
+        to_user, to_item = (edge_values(graph, part, dtype) for part in (factors, factors.transposed))
+        return DenseOperator(graph, to_user, to_item, graph.engine.precision)
     return FactoredOperator(graph, factors, graph.engine.precision)
 
 
-def edge_values(graph: BipartiteGraph, factors: Factors, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The weights to users and to items that the factors stand for, user-major."""
-
-    def value(target: Tensor, source: Tensor) -> Tensor:
-        return (target * source).to(dtype)
-
-    of_users = [part.users.index_select(0, graph.users) for part in factors]
-    of_items = [part.items.index_select(0, graph.items) for part in factors]
-    return value(of_users[1], of_items[0]), value(of_items[1], of_users[0])
+def edge_values(graph: BipartiteGraph, factors: Factors, dtype: torch.dtype) -> Tensor:
+    """The weights to users that the factors stand for, user-major; those to items are the ones of the transpose."""
+    values = factors.received.users.index_select(0, graph.users)
+    return values.mul_(factors.sent.items.index_select(0, graph.items)).to(dtype)
 
 
 def chosen_backend(graph: BipartiteGraph) -> str:

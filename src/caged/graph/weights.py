@@ -69,15 +69,15 @@ class FactoredWeights:
     @property
     def to_user(self) -> Tensor:
         """Multiplied out on every call, and not kept."""
-        return edge_values(self._graph, self._factors, self._dtype)[0]
+        return edge_values(self._graph, self._factors, self._dtype)
 
     @property
     def to_item(self) -> Tensor:
-        return edge_values(self._graph, self._factors, self._dtype)[1]
+        return edge_values(self._graph, self._factors.transposed, self._dtype)
 
     def per_edge(self) -> EdgeWeights:
         """The same weights for a method that will change them."""
-        return EdgeWeights(self._graph, *edge_values(self._graph, self._factors, self._dtype))
+        return EdgeWeights(self._graph, self.to_user, self.to_item)
 
 
 def degree_factors(user_degrees: Tensor, item_degrees: Tensor, r: float) -> Factors:

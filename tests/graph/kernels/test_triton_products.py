@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from caged.graph import Tables, degree_factors, degree_weights, uniform_layers
+from caged.graph import BipartiteGraph, Tables, degree_factors, degree_weights, uniform_layers
 from caged.graph.kernels import FactoredOperator, SparseOperator
 from tests.graph.graphs import CORNERS, dense, dense_propagate, long_rows, random_weights, tables
 
@@ -68,3 +68,20 @@ def test_tables_that_are_given_stay_as_they_are(kind):
     before = [part.clone() for part in given]
     operator.apply(given, uniform_layers(3), transposed=False)
     assert all(torch.equal(part, old) for part, old in zip(given, before, strict=True))
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="takes 25 GB")
+def test_places_in_tables_may_pass_2_to_the_31():
+    """The only edges are those of the last user, whose row begins behind the last number that an int32 can count."""
+    users, width = 17 * 10**6, 128
+    assert (users - 1) * width > 2**31
+    offsets = torch.zeros(users + 1, dtype=torch.int32, device=DEVICE)
+    offsets[-1] = 2
+    graph = BipartiteGraph.from_rows(offsets, torch.tensor([0, 2], dtype=torch.int32), 3, DEVICE)
+    operator = FactoredOperator(graph, degree_factors(graph.user_degrees, graph.item_degrees, 0.5), "bf16")
+    given = Tables(torch.ones(users, width, device=DEVICE), torch.full((3, width), 2.0, device=DEVICE))
+    found = operator.apply(given, (0.0, 1.0), transposed=False)
+    weight = 0.5**0.5  # of degrees 2 and 1
+    torch.testing.assert_close(found.users[-1].cpu(), torch.full((width,), 4 * weight), rtol=1e-2, atol=0)
+    assert int(found.users.count_nonzero()) == width
+    torch.testing.assert_close(found.items[:, 0].cpu(), torch.tensor([weight, 0.0, weight]), rtol=1e-2, atol=0)

@@ -1,6 +1,8 @@
 # mypy: ignore-errors
 """Triton kernels. Imported only where there is a CUDA device: Triton comes with CUDA builds of torch."""
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -9,7 +11,17 @@ import triton.language as tl
 # program takes several of about the same length. Measured on one H200 on four graphs; one chunk per program is 1.1 to
 # 1.2 times slower in float32, 1.3 to 1.8 times in bfloat16.
 COLUMN_TILE = 64
-CHUNKS_PER_PROGRAM = 4
+
+
+class Tile(NamedTuple):
+    """What a program takes."""
+
+    chunks: int
+    edges: int  # of each chunk at once
+    warps: int
+
+
+TILES = {torch.bfloat16: Tile(chunks=4, edges=1, warps=1), torch.float32: Tile(chunks=4, edges=2, warps=2)}
 
 
 @triton.jit
@@ -92,15 +104,15 @@ def _weighted_rows(
 def add_weighted_rows(base, base_scale, table, table_scale, layout, *, values=None, received=None, rows=None):
     """base_scale * base[x] + table_scale * sum over the edges of x of weight * table[source], (M + N, K) in float32.
 
-    `table` is stacked, users first, in any type; `base` is a pair of tables, or None. `values` are the weights of the
-    edges of users and of items, each in the order of its side; none stand for one. `received` (M + N,) multiplies the
-    sum of a row. `rows` are flags per row; a row without one stays zero.
+    `table` is stacked, users first, in bfloat16 or float32; `base` is a pair of tables, or None. `values` are the
+    weights of the edges of users and of items, each in the order of its side; none stand for one. `received` (M + N,)
+    multiplies the sum of a row. `rows` are flags per row; a row without one stays zero.
     """
     width = table.shape[1]
     columns = min(triton.next_power_of_2(width), COLUMN_TILE)
     chunk_count, user_chunks = len(layout.chunks.row), layout.user_chunks
-    programs = triton.cdiv(user_chunks, CHUNKS_PER_PROGRAM) + triton.cdiv(chunk_count - user_chunks, CHUNKS_PER_PROGRAM)
-    half = table.dtype == torch.bfloat16
+    tile = TILES[table.dtype]
+    programs = triton.cdiv(user_chunks, tile.chunks) + triton.cdiv(chunk_count - user_chunks, tile.chunks)
     out = torch.zeros(table.shape, device=table.device)
     based = base is not None and base_scale != 0
     _weighted_rows[(programs, triton.cdiv(width, columns))](
@@ -119,13 +131,13 @@ def add_weighted_rows(base, base_scale, table, table_scale, layout, *, values=No
         user_chunks,
         chunk_count,
         width,
-        CHUNKS=CHUNKS_PER_PROGRAM,
+        CHUNKS=tile.chunks,
         COLUMNS=columns,
-        EDGES=1 if half else 2,
+        EDGES=tile.edges,
         BASED=based,
         WEIGHTED=values is not None,
         FACTORED=received is not None,
         FLAGGED=rows is not None,
-        num_warps=1 if half else 2,
+        num_warps=tile.warps,
     )
     return out
