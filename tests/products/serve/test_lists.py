@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from caged.products.serve import lists, schemas
-from caged.products.serve.lists import QUICK_IDS, Question, batch_text, list_texts
+from caged.products.serve.lists import (
+    QUICK_IDS,
+    ItemQuestion,
+    Question,
+    batch_text,
+    list_texts,
+    similar_texts,
+)
+from caged.products.serve.requests import AskItem
 from caged.products.serve.served import Served
+from caged.products.serve.texts import items_json
 from tests.cli.invoke import train
 from tests.products.serve.exported import exported
 
@@ -48,3 +58,17 @@ def test_questions_to_several_models_keep_their_order(graph: Served) -> None:
     assert first.replace(b'"graph"', b'"other"') == second
     assert "user 'nobody' is not known" in str(refused)
     assert batch_text(graph.current, []).endswith(b'"answers":[]}')
+
+
+def test_items_like_others_keep_their_order(graph: Served) -> None:
+    other = Served("other", graph.folder)
+    asks = [(graph, "i05"), (other, "i05"), (graph, "nothing"), (graph, "i07")]
+    found = similar_texts([ItemQuestion(one.current, AskItem(item, 3), popularity=True) for one, item in asks])
+    assert "item 'nothing' is not known" in str(found[2])
+    for (one, item), text in zip(asks, found, strict=True):
+        if isinstance(text, bytes):
+            answer, near = json.loads(text), one.engine.similar(item, 3)
+            assert (answer["model"], answer["item_id"]) == (one.name, item)
+            wanted = items_json(one.engine.model, near.items, near.scores, popularity=True)
+            assert answer["items"] == [like | {"score": pytest.approx(like["score"], abs=1e-6)} for like in wanted]
+    assert sum(isinstance(text, bytes) for text in found) == 3

@@ -77,8 +77,8 @@ def test_a_filter_that_keeps_few_reads_only_their_vectors(model: ServedModel) ->
 def test_large_batches_are_answered_in_pieces(
     model: ServedModel, filters: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("caged.products.serve.ranking.SCORES_AT_ONCE", COUNT // 50)
-    monkeypatch.setattr("caged.products.serve.ranking.TOGETHER", 3)
+    monkeypatch.setattr("caged.products.serve.search.SCORES_AT_ONCE", COUNT // 50)
+    monkeypatch.setattr("caged.products.serve.search.TOGETHER", 3)
     asks = [Ask(user_id="eve", k=5, less_popular=step / 10, filters=filters) for step in range(10)]
     for ask, answer in zip(asks, Engine(model).recommend_batch(asks), strict=True):
         assert answer.items.tolist() == sorted_whole(model, ask)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from caged.products.serve import lists, schemas
 from caged.products.serve.answers import UnknownModelError
+from caged.products.serve.requests import AskItem
 from caged.products.serve.served import serve_folders
 from caged.products.serve.service import Service
 from caged.products.serve.settings import Settings
@@ -32,3 +34,28 @@ def test_the_loop_and_the_threads_give_the_same_list(
     assert service.inside == 0
     with pytest.raises(UnknownModelError, match="unknown model 'x'"):
         asyncio.run(service.one(schemas.Recommend(user_id="u05", model="x")))
+
+
+def test_items_like_others_are_found_together(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported(finished_run, tmp_path / "graph", with_price=False)
+    service = Service(serve_folders([tmp_path / "graph"]), Settings())
+    runs = []
+    handed_over = service.gate.run
+    monkeypatch.setattr(service.gate, "run", lambda work: runs.append(work) or handed_over(work))
+
+    async def several() -> list[bytes]:
+        asks = [AskItem(item, 3) for item in ("i01", "i02", "i03")]
+        return await asyncio.gather(*(service.similar(None, ask, popularity=False) for ask in asks))
+
+    together = asyncio.run(several())
+    assert len(runs) == 1
+    alone = [asyncio.run(service.similar(None, AskItem(item, 3), popularity=False)) for item in ("i01", "i02", "i03")]
+    assert [json.loads(one)["item_id"] for one in together] == ["i01", "i02", "i03"]
+    assert [ids(one) for one in together] == [ids(one) for one in alone]
+    assert service.inside == 0
+
+
+def ids(answer: bytes) -> list[str]:
+    return [item["item_id"] for item in json.loads(answer)["items"]]

@@ -13,9 +13,9 @@ from caged.errors import CagedError, ConfigError, DataError
 from caged.products.serve.filters import ItemFilters
 from caged.products.serve.index import INSTALL, ItemIndex, library
 from caged.products.serve.model import ServedModel
-from caged.products.serve.ranking import NEVER, Ranking, Wanted
-from caged.products.serve.requests import Ask, Limits
-from caged.products.serve.search import largest
+from caged.products.serve.nearest import nearest
+from caged.products.serve.ranking import Ranking, Wanted
+from caged.products.serve.requests import Ask, AskItem, Limits
 
 
 class Answer(NamedTuple):
@@ -158,24 +158,26 @@ class Engine:
 
     def similar(self, item_id: str | int, k: int = 10) -> Answer:
         """The nearest items by cosine, or by the weights between items."""
-        row = self.item_row(item_id)
-        if not 1 <= k <= self.limits.k:
-            raise ConfigError(f"k is {k}; allowed are 1..{self.limits.k}")
-        scores = np.array(self._relation(row), dtype=np.float32)
-        scores[row] = NEVER
-        (best,) = largest(scores[:, None], [k])
-        return Answer(*best, [])
+        (answer,) = self.similar_batch([AskItem(item_id, k)])
+        if isinstance(answer, CagedError):
+            raise answer
+        return answer
 
-    def _relation(self, row: int) -> Array:
-        model = self.model
-        if model.manifest.kind == "item_weights":
-            return np.asarray(model.arrays["item_weights"][row])
-        if model.manifest.kind == "neighbours":
-            found = np.full(len(model.items), NEVER)
-            values = model.arrays["similarities"][row]
-            found[model.arrays["neighbours"][row][values > 0]] = values[values > 0]
-            return found
-        return np.asarray(model.item_directions @ model.item_directions[row])
+    def similar_batch(self, asks: Sequence[AskItem]) -> list[Answer | CagedError]:
+        """For many, in one product; what cannot be answered gets the reason."""
+        found = [self._checked(ask) for ask in asks]
+        counts = [ask.k for ask, row in zip(asks, found, strict=True) if isinstance(row, int)]
+        lists = iter(nearest(self.model, [row for row in found if isinstance(row, int)], counts))
+        return [Answer(*next(lists), []) if isinstance(row, int) else row for row in found]
+
+    def _checked(self, ask: AskItem) -> int | CagedError:
+        """The row of the item."""
+        try:
+            row = self.item_row(ask.item_id)
+            ask.check(self.limits)
+        except CagedError as error:
+            return error.with_traceback(None)
+        return row
 
 
 class UnknownUserError(DataError):

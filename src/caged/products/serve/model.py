@@ -207,10 +207,14 @@ class ServedModel:
         return Moments.of(self.item_vectors) if stored is None else Moments(len(self.items), stored)
 
     @cached_property
-    def item_directions(self) -> Array:
-        """Item vectors of unit length; made when first asked for."""
-        lengths = np.linalg.norm(self.item_vectors, axis=1, keepdims=True)
-        return np.asarray(self.item_vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    def to_unit_length(self) -> Array:
+        """(N,): by which to multiply the vector of an item; made when first asked for."""
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.item_vectors, self.item_vectors))
+        return np.asarray(np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0))
+
+    def directions(self, rows: Array) -> Array:
+        """Item vectors of unit length."""
+        return np.asarray(self.item_vectors[rows] * self.to_unit_length[rows, None])
 
     # ---------------------------------------------------------------- vectors and scores
 

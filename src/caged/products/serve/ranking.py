@@ -7,9 +7,9 @@ exactly; where it cannot give enough of them, the whole catalogue is searched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,9 @@ from caged.products.serve.filters import Kept, are_among
 from caged.products.serve.index import ItemIndex
 from caged.products.serve.model import ServedModel
 from caged.products.serve.remembered import Remembered
-from caged.products.serve.search import Best, largest
+from caged.products.serve.search import NEVER, Best, largest, pieces
 
-NEVER = np.float32(-np.inf)
-SCORES_AT_ONCE = 2**20  # of a batch; 4 MiB stay in the cache
-TOGETHER = 16  # people whose scores of a large catalogue are one product: several times as fast as one by one
-SCORES_AT_MOST = 2**24  # which is 64 MiB
 GATHERED_BYTES = 2**28  # of vectors that pass filters
-
-T = TypeVar("T")
 
 
 class Wanted(NamedTuple):
@@ -78,7 +72,7 @@ class Ranking:
         allowed = {place: rows for place, one in enumerate(wanted) if (rows := one.rows) is not None}
         for group in _grouped(list(allowed), lambda place: (id(allowed[place]),)):
             rows = allowed[group[0]]
-            for some in _pieces(group, len(rows)):
+            for some in pieces(group, len(rows)):
                 for place, best in zip(some, self._of_rows([wanted[place] for place in some], rows), strict=True):
                     found[place] = best
         return found
@@ -144,7 +138,7 @@ class Ranking:
     # ---------------------------------------------------------------- the whole catalogue
 
     def _whole(self, wanted: Sequence[Wanted]) -> Iterable[Best]:
-        for some in _pieces(wanted, len(self.model.items)):
+        for some in pieces(wanted, len(self.model.items)):
             yield from self._of_all(some)
 
     def _of_all(self, wanted: Sequence[Wanted]) -> Iterable[Best]:
@@ -180,13 +174,6 @@ def _spread(scores: Array, history: Array) -> np.float32:
     """Standard deviation of the scores over what the person has not had, as `adjust` has it."""
     left = np.delete(scores, history)
     return np.float32(left.astype(np.float64).std()) if len(left) else np.float32(0)
-
-
-def _pieces(wanted: Sequence[T], items: int) -> Iterator[Sequence[T]]:
-    """So many people at a time that their scores of so many items stay small."""
-    items = max(items, 1)
-    at_once = max(1, SCORES_AT_ONCE // items, min(TOGETHER, SCORES_AT_MOST // items))
-    return (wanted[first : first + at_once] for first in range(0, len(wanted), at_once))
 
 
 def _grouped(places: Sequence[int], key: Callable[[int], tuple[int, ...]]) -> list[list[int]]:

@@ -53,6 +53,16 @@ class Ask(NamedTuple):
         _check_ids("candidates", self.candidates, limits.ids)
 
 
+class AskItem(NamedTuple):
+    """What is like an item."""
+
+    item_id: str | int
+    k: int = 10
+
+    def check(self, limits: Limits) -> None:
+        whole_number("k", self.k, least=1, most=limits.k, advice="")
+
+
 def _check_knob(strength: Any) -> None:
     if strength is None:
         return

@@ -11,7 +11,7 @@ from caged.products.serve import schemas
 from caged.products.serve.answers import about_json, explanation_json
 from caged.products.serve.catalogue import Catalogue
 from caged.products.serve.explanation import explain
-from caged.products.serve.requests import Ask
+from caged.products.serve.requests import Ask, AskItem
 from caged.products.serve.served import Current
 from caged.products.serve.service import Service
 from caged.products.serve.texts import items_json
@@ -50,12 +50,7 @@ def answering_routes(service: Service) -> APIRouter:
         popularity: bool = False,
         model: ModelName = None,
     ) -> Response:
-        def work(current: Current) -> dict[str, Any]:
-            found = current.engine.similar(item, k)
-            shown = items_json(current.engine.model, found.items, found.scores, popularity=popularity)
-            return {"item_id": item, "items": shown}
-
-        return _json(await service.other(model, work))
+        return _json(await service.similar(model, AskItem(item, k), popularity=popularity))
 
     @router.get("/explain", response_model=schemas.Explained, summary="What of the history counts for an item")
     async def explain_item(

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from caged.data.ids import Array
 
+NEVER = np.float32(-np.inf)  # the score of what may not be shown
+SCORES_AT_ONCE = 2**20  # of a batch; 4 MiB stay in the cache
+TOGETHER = 16  # people whose scores of a large catalogue are one product: several times as fast as one by one
+SCORES_AT_MOST = 2**24  # which is 64 MiB
 GROUP = 16  # rows whose maximum stands for them
 SMALLEST = np.finfo(np.float32).min  # that is finite
 SCORE_BITS = 32
 SIGN = np.uint32(1 << 31)
+
+T = TypeVar("T")
 
 
 class Best(NamedTuple):
@@ -20,6 +26,13 @@ class Best(NamedTuple):
 
     rows: Array
     scores: Array
+
+
+def pieces(asked: Sequence[T], items: int) -> Iterator[Sequence[T]]:
+    """So many at a time that their scores of so many items stay small."""
+    items = max(items, 1)
+    at_once = max(1, SCORES_AT_ONCE // items, min(TOGETHER, SCORES_AT_MOST // items))
+    return (asked[first : first + at_once] for first in range(0, len(asked), at_once))
 
 
 def largest(scores: Array, counts: Sequence[int]) -> list[Best]:

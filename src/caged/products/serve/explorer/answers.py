@@ -129,8 +129,8 @@ def _text(wanted: Any) -> str:
 
 def _nearest(engine: Engine, history: Array, item: int) -> tuple[Array, Array]:
     """By cosine, for methods whose scores are no sum over the history."""
-    directions = engine.model.item_directions
-    near = np.asarray(directions[history] @ directions[item], dtype=np.float64)
+    (direction,) = engine.model.directions(np.array([item]))
+    near = np.asarray(engine.model.directions(history) @ direction, dtype=np.float64)
     order = np.argsort(-near, kind="stable")
     return history[order], near[order]
 
