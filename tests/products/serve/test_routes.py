@@ -152,6 +152,8 @@ def test_items_come_in_pages(app: FastAPI) -> None:
     ranks = [item["popularity_rank"] for page in pages for item in page["items"]]
     assert ranks == list(range(1, 41))
     assert [item["item_id"] for item in get(app, "/items", q="I07").json()["items"]] == ["i07"]
+    assert get(app, "/items", offset=2**53 - 1).json()["items"] == []
+    refused(get(app, "/items", offset=2**64), 422, "offset is '18446744073709551616'")
 
 
 def test_about_has_the_price_of_the_knob(app: FastAPI) -> None:

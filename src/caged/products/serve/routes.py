@@ -29,6 +29,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     },
 }
 
+LARGEST = 2**53 - 1  # whole number that every reader of JSON knows
+
 ModelName = Annotated[str | None, Query(description="Name of the artefact; left out: the first one.")]
 
 
@@ -69,7 +71,7 @@ def answering_routes(service: Service) -> APIRouter:
     @router.get("/items", response_model=schemas.ItemPage, summary="Search the catalogue")
     async def items(
         q: Annotated[str, Query(description="A piece of the title, or the beginning of the id.")] = "",
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
         limit: Annotated[int, Query(ge=1)] = 20,
         model: ModelName = None,
     ) -> Response:
