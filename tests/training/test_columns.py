@@ -113,7 +113,7 @@ import torch
 from benchmarks.graphs import Shape, generated
 from benchmarks.memory import peak_memory
 from caged.columns import Columns
-from caged.graph import BipartiteGraph, Sampler
+from caged.graph import BipartiteGraph, Epoch, Sampler
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.seeding import Generators
 from caged.training.step import PlainSteps
@@ -126,7 +126,8 @@ class OneOfFour(Columns):  # without the others: what it sends comes back
 
 log = generated(Shape(30_000, 10_000, 200_000))
 graph, generators = BipartiteGraph.from_interactions(log), Generators(1)
-batches = list(Sampler(graph, 2048).epoch(generators["sampling"]))[:2]
+epoch = Sampler(graph, 2048).epoch(generators["sampling"])
+one_step = Epoch(*(part[:1] for part in epoch.parts))
 
 def train(columns, width):
     method = LightGCN(LightGCNConfig(embedding_size=width, layers=3))
@@ -134,9 +135,9 @@ def train(columns, width):
     method.prepare(graph, generators)
     optimizer = torch.optim.Adam(method.parameters(method.stages()[0]), fused=True)
     steps = PlainSteps(method, optimizer)
-    steps.step(batches[0])
+    steps.run([one_step])
     best = method.state().clone()
-    steps.step(batches[1])
+    steps.run([one_step])
     method.scorer()
 
 train(Columns(), 8)  # what the first training of all leaves behind

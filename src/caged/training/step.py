@@ -31,7 +31,9 @@ class PlainSteps:
 
     def run(self, blocks: Iterable[Epoch]) -> dict[str, float]:
         """Train on every batch of an epoch; mean loss parts over the batches."""
-        return _means(self.sums, blocks)
+        means = _means(self.sums, blocks)
+        self.optimizer.zero_grad(set_to_none=True)  # ranking needs the memory
+        return means
 
     def sums(self, block: Epoch) -> dict[str, Tensor]:
         """Train on every batch of a block; the sums of the loss parts."""
