@@ -24,6 +24,9 @@ ABOUT = "Train and measure recommenders that are not captured by popularity."
 COMMANDS = {
     "best": Command("caged.cli.best:best", "Find the best model for a log, and write it ready to recommend."),
     "train": Command("caged.cli.train:train", "Train a method on a log and evaluate it."),
+    "plan": Command(
+        "caged.cli.plan:plan", "Predict the memory and the time of a training, and what to change if it does not fit."
+    ),
     "tune": Command("caged.cli.tune:app", "Tune methods with equal budgets, and choose one."),
     "study": Command(
         "caged.cli.study:app",

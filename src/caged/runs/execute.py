@@ -27,6 +27,7 @@ from caged.runs.environment import forget_peak, hardware, peak_memory, resolve_d
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
 from caged.runs.loading import Loaded, load_data
+from caged.runs.planning.fitting import refuse_what_cannot_fit
 from caged.runs.protocols import protocol_named
 from caged.runs.results import ResultPlace
 from caged.runs.saved_weights import check_learns_weights
@@ -97,6 +98,7 @@ def start(
     check_engine(spec.train.engine, device)
     data = load_data(spec)
     spec = data.spec
+    refuse_what_cannot_fit(spec, data.split.train, device, columns.size)
     initial = load_initial(RunFolder.read(init), spec, data) if init is not None else None
     run = Run(
         command=command,

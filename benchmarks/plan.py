@@ -1,0 +1,156 @@
+"""Whether `caged plan` is right: memory and seconds per epoch of six shapes, predicted and measured.
+
+    python -m benchmarks.plan --device cuda                                       the check
+    python -m benchmarks.plan --device cuda --calibrate --out benchmarks/results/plan_h200.json
+
+Every shape is trained on in a process of its own, on a log that is generated there (`benchmarks.device_log`). Memory is
+the most that torch took from the GPU, or the most that was resident on CPU, beyond the log. An epoch is measured as a
+whole on CUDA; on CPU it is its sampling and as many times the fastest of some steps as it has steps. `--calibrate`
+measures other shapes than the check, fits the rates of this device to them and writes them into rates.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from caged.files import make_parent, write_json
+from caged.runs.planning.inventory import inventory
+from caged.runs.planning.pace import Measured, Rates, fitted, rates_of, seconds_per_epoch, write_rates
+from caged.runs.planning.workload import Workload
+
+# (users, items, interactions, columns, layers, method)
+Shape = tuple[int, int, int, int, int, str]
+CHECKED: dict[str, list[Shape]] = {
+    "cuda": [
+        (100_000, 50_000, 5_000_000, 64, 2, "lightgcn"),
+        (400_000, 80_000, 20_000_000, 64, 3, "lightgcn"),
+        (1_000_000, 100_000, 50_000_000, 64, 2, "lightgcn"),
+        (2_000_000, 200_000, 100_000_000, 64, 2, "lightgcn"),
+        (500_000, 100_000, 30_000_000, 128, 2, "lightgcn"),
+        (1_000_000, 100_000, 50_000_000, 64, 2, "softmax"),
+    ],
+    # Large enough that freed arrays go back to the system: below 4 million numbers the C library keeps them.
+    "cpu": [
+        (200_000, 50_000, 8_000_000, 32, 2, "lightgcn"),
+        (600_000, 200_000, 6_000_000, 64, 1, "lightgcn"),
+        (300_000, 100_000, 10_000_000, 64, 2, "lightgcn"),
+        (400_000, 50_000, 6_000_000, 64, 2, "lightgcn"),
+        (150_000, 50_000, 12_000_000, 32, 3, "lightgcn"),
+        (500_000, 100_000, 8_000_000, 48, 2, "lightgcn"),
+    ],
+}
+CALIBRATED: dict[str, list[Shape]] = {
+    "cuda": [
+        (50_000, 20_000, 2_000_000, 64, 3, "lightgcn"),
+        (300_000, 100_000, 10_000_000, 64, 3, "lightgcn"),
+        (300_000, 100_000, 10_000_000, 64, 1, "lightgcn"),
+        (300_000, 100_000, 40_000_000, 64, 2, "lightgcn"),
+        (1_500_000, 300_000, 30_000_000, 64, 2, "lightgcn"),
+        (1_500_000, 300_000, 80_000_000, 64, 2, "lightgcn"),
+        (600_000, 60_000, 20_000_000, 128, 3, "lightgcn"),
+        (600_000, 60_000, 20_000_000, 128, 3, "softmax"),
+        (1_500_000, 300_000, 60_000_000, 64, 2, "softmax"),
+    ],
+    "cpu": [
+        (20_000, 10_000, 400_000, 64, 3, "lightgcn"),
+        (100_000, 50_000, 500_000, 64, 2, "lightgcn"),
+        (200_000, 50_000, 2_000_000, 64, 1, "lightgcn"),
+        (40_000, 10_000, 2_500_000, 64, 2, "lightgcn"),
+        (40_000, 20_000, 800_000, 128, 3, "lightgcn"),
+        (120_000, 40_000, 3_000_000, 32, 2, "lightgcn"),
+        (40_000, 10_000, 1_000_000, 64, 2, "softmax"),
+    ],
+}
+
+
+def workload(shape: Shape, device: str) -> Workload:
+    users, items, interactions, columns, layers, method = shape
+    return Workload(users, items, interactions, columns, layers, method, device)
+
+
+# ---------------------------------------------------------------- in the process that compares
+
+
+def in_own_process(shape: Shape, device: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.plan", "--device", device, "--measure", json.dumps(shape)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{shape} could not be measured: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return dict(json.loads(done.stdout))
+
+
+def measured(found: dict[str, Any], device: str) -> Measured:
+    users, items, _, *rest = found["shape"]
+    work = workload((users, items, found["interactions"], *rest), device)
+    return Measured(work, found["seconds"], found["drawing_s"])
+
+
+def compared(found: dict[str, Any], device: str, rates: Rates) -> dict[str, Any]:
+    work = measured(found, device).work
+    needed = inventory(work)
+    return {
+        **found,
+        "predicted_bytes": needed.peak,
+        "predicted_seconds": seconds_per_epoch(work, rates),
+        "peak_phase": needed.peak_phase,
+        "memory_ratio": needed.peak / found["memory_bytes"],
+        "time_ratio": seconds_per_epoch(work, rates) / found["seconds"],
+    }
+
+
+def say(line: dict[str, Any]) -> None:
+    users, items, interactions, columns, layers, method = line["shape"]
+    sys.stdout.write(
+        f"{users:>9,} users {items:>8,} items {interactions:>11,} pairs k{columns} L{layers} {method:<9} "
+        f"memory {line['predicted_bytes'] / 2**30:6.2f} GiB for {line['memory_bytes'] / 2**30:6.2f} "
+        f"({line['memory_ratio']:.2f}) "
+        f"epoch {line['predicted_seconds']:8.2f} s for {line['seconds']:8.2f} ({line['time_ratio']:.2f})\n"
+    )
+    sys.stdout.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plan", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--device", choices=("cuda", "cpu"), required=True)
+    parser.add_argument("--calibrate", action="store_true", help="fit the rates of this device, and write them")
+    parser.add_argument("--out", type=Path, help="also write everything to this file")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    if chosen.measure:
+        from benchmarks.plan_shape import measure
+
+        sys.stdout.write(json.dumps(measure(json.loads(chosen.measure), chosen.device)) + "\n")
+        return
+    shapes = (CALIBRATED if chosen.calibrate else CHECKED)[chosen.device]
+    found = []
+    for shape in shapes:
+        found.append(in_own_process(shape, chosen.device))
+        if not chosen.calibrate:
+            say(compared(found[-1], chosen.device, rates_of(chosen.device)))
+    rates = rates_of(chosen.device)
+    if chosen.calibrate:
+        source = f"python -m benchmarks.plan --device {chosen.device} --calibrate"
+        rates = fitted([measured(one, chosen.device) for one in found], found[0]["hardware"], source)
+        for one in found:
+            say(compared(one, chosen.device, rates))
+        write_rates(chosen.device, rates)
+    lines = [compared(one, chosen.device, rates) for one in found]
+    worst = {name: max(abs(line[name] - 1) for line in lines) for name in ("memory_ratio", "time_ratio")}
+    sys.stdout.write(f"at most {worst['memory_ratio']:.0%} off in memory and {worst['time_ratio']:.0%} in time\n")
+    if chosen.out:
+        from benchmarks.circumstances import circumstances
+
+        make_parent(chosen.out)
+        content = {"lines": lines, "rates": asdict(rates), "calibrated": chosen.calibrate}
+        write_json(chosen.out, {**content, **circumstances("benchmarks.plan")})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""A plan: what a training needs, whether it fits, and what to change if it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from caged.runs.planning.inventory import ALWAYS, Inventory, inventory
+from caged.runs.planning.pace import Rates, rates_of, seconds_per_epoch
+from caged.runs.planning.workload import PER_EDGE, Workload
+
+MOST_DEVICES = 64
+NARROWEST = 8  # columns below which nobody would want to train
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Predictions for one device of the workload, and the memory that it has."""
+
+    work: Workload
+    needed: Inventory
+    seconds: float  # per epoch, without validation
+    rates: Rates
+    memory_bytes: int  # of one device
+
+    @property
+    def fits(self) -> bool:
+        return self.needed.peak <= self.memory_bytes
+
+    @property
+    def message_bytes(self) -> int:
+        """What a device sends per step: two partial scores of each triple, or for the softmax the rows of a batch."""
+        if self.work.devices == 1:
+            return 0
+        per_triple = 2 * self.work.columns if self.work.method == "softmax" else 2
+        return 4 * per_triple * self.work.batch
+
+    @property
+    def advice(self) -> list[str]:
+        """What would make it fit, the smallest change of each kind."""
+        return [] if self.fits else list(_advice(self))
+
+    @property
+    def notes(self) -> list[str]:
+        said = []
+        if self.work.method in PER_EDGE:
+            said.append(
+                f"{self.work.method} holds more beside its weights per interaction, and its epochs take longer: both "
+                f"numbers are a lower bound"
+            )
+        if self.message_bytes:
+            said.append(f"the time is that of computing; each device also sends {self.message_bytes:,} bytes per step")
+        return said
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "workload": {**asdict(self.work), "batch_size": self.work.batch, "steps": self.work.steps},
+            "memory_bytes": {
+                "predicted": self.needed.peak,
+                "available": self.memory_bytes,
+                "peak_phase": self.needed.peak_phase,
+                "allocations": [
+                    {"name": one.name, "bytes": round(one.bytes), "when": one.when}
+                    for one in self.needed.allocations
+                    if one.when in (ALWAYS, self.needed.peak_phase)
+                ],
+            },
+            "fits": self.fits,
+            "seconds_per_epoch": self.seconds,
+            "rates": {"device": self.rates.name, "source": self.rates.source},
+            "bytes_sent_per_step": self.message_bytes,
+            "advice": self.advice,
+            "notes": self.notes,
+        }
+
+
+def plan(work: Workload, memory_bytes: int | None = None) -> Plan:
+    """`memory_bytes` is what one device has; by default that of the device whose rates are used."""
+    rates = rates_of(work.device)
+    return Plan(work, inventory(work), seconds_per_epoch(work, rates), rates, memory_bytes or rates.memory_bytes)
+
+
+def _advice(asked: Plan) -> Iterator[str]:
+    work, memory = asked.work, asked.memory_bytes
+
+    def needed(**changed: Any) -> int:
+        return inventory(replace(work, **changed)).peak
+
+    def fitting(**changed: Any) -> bool:
+        return needed(**changed) <= memory
+
+    columns = work.embedding_size
+    if work.device == "cuda":
+        counts = [2**power for power in range(1, 7) if work.devices < 2**power <= min(MOST_DEVICES, columns)]
+        enough = next((count for count in counts if fitting(devices=count)), None)
+        if enough is not None:
+            yield f"use --devices {enough}: {gib(needed(devices=enough))} each"
+    widths = range(columns - columns % NARROWEST, 0, -NARROWEST)
+    narrower = next((k for k in widths if work.devices <= k < columns and fitting(embedding_size=k)), None)
+    if narrower is not None:
+        yield f"use {narrower} columns (method.embedding_size={narrower}): {gib(needed(embedding_size=narrower))}"
+    if work.validated and fitting(validated=False):
+        yield f"train without validation (--no-validation): {gib(needed(validated=False))}"
+    pattern = inventory(replace(work, embedding_size=work.devices)).peak
+    if pattern > memory:
+        yield (
+            f"the graph alone takes {gib(pattern)}, so neither fewer columns nor more devices help: leave out rare "
+            f"users and items (caged data import --k-core), or use devices with more memory"
+        )
+    elif narrower is None:
+        yield "leave out rare users and items (caged data import --k-core), or use devices with more memory"
+
+
+def gib(count: float) -> str:
+    """
+    >>> gib(3 * 2**29)
+    '1.5 GiB'
+    """
+    return f"{count / GIB:.1f} GiB" if count >= GIB / 10 else f"{count / 2**20:.0f} MiB"

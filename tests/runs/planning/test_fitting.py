@@ -1,0 +1,80 @@
+"""`caged train` refuses what cannot fit before it writes or allocates anything."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+import torch
+
+from caged.data import Interactions
+from caged.errors import DeviceError
+from caged.runs.execute import start
+from caged.runs.planning import fitting
+from caged.runs.planning.fitting import available_memory, refuse_what_cannot_fit
+from caged.runs.planning.plan import plan
+from caged.runs.planning.workload import Workload
+from caged.runs.spec import ExperimentSpec, resolve
+
+CPU = torch.device("cpu")
+
+
+def spec_of(method: str = "lightgcn", *overrides: str) -> ExperimentSpec:
+    return resolve("log.csv", method, overrides=list(overrides), device="cpu")
+
+
+TRAIN = Interactions.from_ids([0, 0, 1, 2], [0, 1, 1, 2])
+
+
+def with_free(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
+    monkeypatch.setattr(fitting, "free_memory", lambda _: free)
+
+
+def test_too_little_memory_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, 1 << 20)
+    with pytest.raises(DeviceError) as error:
+        refuse_what_cannot_fit(spec_of(), TRAIN, CPU)
+    assert "training needs about 0.4 GiB, and this machine has 1 MiB free; " in str(error.value)
+    assert "\n" not in str(error.value)
+    with pytest.raises(DeviceError, match="has 0 MiB free for each of 4 processes"):
+        refuse_what_cannot_fit(spec_of(), TRAIN, CPU, ranks=4)
+
+
+def test_what_may_just_fit_is_tried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    needed = plan(Workload(3, 3, 4, 64, 3, device="cpu", batch_size=2048), 1).needed.peak
+    with_free(monkeypatch, round(0.95 * needed))
+    with caplog.at_level(logging.WARNING, logger="caged"):
+        refuse_what_cannot_fit(spec_of(), TRAIN, CPU)
+    assert "it may not fit" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["mostpop", "ease"])
+def test_methods_without_tables_are_let_through(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    with_free(monkeypatch, 1)
+    refuse_what_cannot_fit(spec_of(method), TRAIN, CPU)
+
+
+def test_unknown_memory_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, None)
+    refuse_what_cannot_fit(spec_of(), TRAIN, CPU)
+
+
+def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, 1 << 20)
+    log = tmp_path / "log.csv"
+    log.write_text("user_id,item_id\n" + "".join(f"{user},{item}\n" for user in range(9) for item in range(user, 14)))
+    with pytest.raises(DeviceError, match="training needs about"):
+        start(resolve(str(log), "lightgcn", device="cpu"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_available_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 4000 kB\nMemAvailable:    3000 kB\n")
+    assert available_memory(tmp_path / "meminfo", tmp_path) == 3000 * 1024
+    for name, content in (("memory.max", "2048000\n"), ("memory.current", "1000000\n"), ("memory.stat", "file 500\n")):
+        (tmp_path / name).write_text(content)
+    assert available_memory(tmp_path / "meminfo", tmp_path) == 1_048_500
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_memory(tmp_path / "meminfo", tmp_path) == 3000 * 1024
+    assert available_memory(tmp_path / "absent", tmp_path) is None

@@ -1,0 +1,86 @@
+"""The memory model counts what the engine allocates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from caged.evaluation import topk
+from caged.graph import BipartiteGraph, Sampler, block_sampling, by_item, bytes_held, sampling
+from caged.graph.kernels import cpu, cuda
+from caged.models.lightgcn import LightGCN, LightGCNConfig
+from caged.runs.planning import inventory as model
+from caged.runs.planning.inventory import ALWAYS, Inventory, inventory
+from caged.runs.planning.workload import Workload
+from caged.seeding import Generators
+
+USERS, ITEMS, COLUMNS = 3000, 1000, 16
+
+
+@pytest.fixture(scope="module")
+def graph() -> BipartiteGraph:
+    users, items = np.nonzero(np.random.default_rng(2).random((USERS, ITEMS)) < 0.03)
+    return BipartiteGraph.from_edges(users, items, USERS, ITEMS)
+
+
+def of(counted: Inventory, *names: str) -> float:
+    found = [one.bytes for one in counted.allocations if one.when == ALWAYS and one.name.startswith(names)]
+    assert found
+    return sum(found)
+
+
+def on_cpu(graph: BipartiteGraph) -> Workload:
+    return Workload(USERS, ITEMS, graph.edge_count, COLUMNS, 2, device="cpu")
+
+
+def test_constants_are_those_of_the_engine() -> None:
+    assert model.BLOCKS_ABOVE == block_sampling.BLOCKS_ABOVE
+    assert model.BLOCK_TRIPLES == block_sampling.BLOCK_TRIPLES
+    assert by_item.PIECES["cuda"] == model.SORTED_AT_ONCE
+    assert model.CHUNK == cuda.CHUNK
+    assert (model.CPU_COLUMNS, model.CPU_COLUMNS_OF_LARGE) == (cpu.COLUMNS, cpu.COLUMNS_OF_LARGE_TABLES)
+    assert model.LARGE_ROWS == cpu.LARGE_TABLE_ROWS
+    assert model.BITMAP_BYTES == sampling.BITMAP_BYTES
+    assert {"cuda": topk.CUDA_SCORE_BLOCK_BYTES, "cpu": topk.SCORE_BLOCK_BYTES} == model.SCORE_BLOCK
+    assert model.LEAST_SCORED == topk.LEAST_USERS
+
+
+def test_pattern_weights_and_tables_take_what_is_counted(graph: BipartiteGraph) -> None:
+    fresh = replace(graph)
+    method = LightGCN(LightGCNConfig(embedding_size=COLUMNS, layers=2))
+    method.prepare(fresh, Generators(1))
+    method.scorer()  # weights are made when they are first used
+    counted = inventory(on_cpu(fresh))
+    assert bytes_held(fresh, method) == pytest.approx(of(counted, "pattern", "weights", "tables"), rel=0.1)
+
+
+def test_the_sampler_takes_what_is_counted(graph: BipartiteGraph) -> None:
+    fresh = replace(graph)
+    before = bytes_held(fresh)
+    sampler = Sampler(fresh, 2048)
+    epoch = sampler.epoch(Generators(1)["sampling"])
+    counted = inventory(on_cpu(fresh))
+    taken = bytes_held(fresh, sampler) - before + sum(part.nbytes for part in epoch.parts)
+    assert taken == pytest.approx(of(counted, "sampler"), rel=0.1)
+
+
+def test_a_sparse_layout_takes_at_most_what_is_counted(graph: BipartiteGraph) -> None:
+    fresh = replace(graph)
+    chunks = bytes_held(*fresh.sparse_layout.chunks)
+    assert chunks <= of(inventory(replace(on_cpu(fresh), device="cuda")), "pattern: chunks") <= 1.5 * chunks
+
+
+def test_memory_falls_with_devices_and_columns_and_rises_with_what_is_kept() -> None:
+    big = Workload(20_000_000, 2_000_000, 10**9, 64, 2)
+    assert inventory(replace(big, devices=4)).peak < inventory(replace(big, embedding_size=32)).peak
+    assert inventory(replace(big, embedding_size=32)).peak < inventory(big).peak
+    assert inventory(replace(big, validated=False)).peak == inventory(big).peak - 4 * big.numbers
+    assert inventory(replace(big, method="caged")).peak > inventory(big).peak + 19 * 10**9
+    assert inventory(replace(big, wide_tables=True)).peak > inventory(big).peak
+
+
+def test_a_billion_interactions_are_drawn_in_blocks() -> None:
+    small, large = (Workload(10**6, 10**5, count) for count in (model.BLOCKS_ABOVE, model.BLOCKS_ABOVE + 1))
+    assert of(inventory(large), "sampler") < of(inventory(small), "sampler") / 4

@@ -1,0 +1,55 @@
+"""A plan says whether it fits and, if not, what does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from caged.runs.planning.inventory import inventory
+from caged.runs.planning.plan import GIB, plan
+from caged.runs.planning.workload import Workload
+
+BILLION = Workload(20_000_000, 2_000_000, 10**9, 64, 2)
+
+
+def test_what_fits_needs_no_advice() -> None:
+    made = plan(BILLION, 200 * GIB)
+    assert made.fits
+    assert made.advice == []
+    assert made.to_json()["fits"] is True
+
+
+def test_every_advice_is_one_that_fits() -> None:
+    made = plan(replace(BILLION, embedding_size=256), 80 * GIB)
+    assert not made.fits
+    devices, columns = made.advice
+    assert devices.startswith("use --devices 4:")
+    assert inventory(replace(made.work, devices=4)).peak <= 80 * GIB < inventory(replace(made.work, devices=2)).peak
+    width = int(columns.partition("embedding_size=")[2].partition(")")[0])
+    assert inventory(replace(made.work, embedding_size=width)).peak <= 80 * GIB
+    assert inventory(replace(made.work, embedding_size=width + 8)).peak > 80 * GIB
+
+
+def test_a_graph_that_is_too_large_by_itself_is_told() -> None:
+    (advice,) = plan(BILLION, 8 * GIB).advice
+    assert advice.startswith("the graph alone takes")
+
+
+def test_a_processor_has_no_more_devices() -> None:
+    made = plan(replace(BILLION, device="cpu"), 64 * GIB)
+    assert not any("--devices" in one for one in made.advice)
+
+
+def test_without_validation_may_be_enough() -> None:
+    needed = inventory(BILLION).peak
+    assert any("--no-validation" in one for one in plan(BILLION, needed - 2**30).advice)
+
+
+def test_several_devices_tell_each_other_scores() -> None:
+    made = plan(replace(BILLION, devices=4), 80 * GIB)
+    assert made.message_bytes == 8 * made.work.batch
+    assert any("bytes per step" in note for note in made.notes)
+    assert plan(BILLION, 80 * GIB).message_bytes == 0
+
+
+def test_methods_with_weights_per_edge_have_a_lower_bound() -> None:
+    assert "lower bound" in plan(replace(BILLION, method="caged"), 80 * GIB).notes[0]
