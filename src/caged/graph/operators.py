@@ -53,8 +53,8 @@ class Operator(Protocol):
     ) -> Tables:
         """sum_l layer_weights[l] * W^l tables, or with W^T.
 
-        `rows` (M + N,) flags the nodes whose rows of the result will be read, users first; others may be wrong. It is
-        for W only.
+        `rows` (M + N,) flags nodes, users first. With W only their rows of the result are read, others may be wrong;
+        with W^T only their rows of `tables` are not zero.
         """
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
+from caged.graph.kernels.cpu import CpuOperator
+from caged.graph.kernels.cpu_rows import NamedRows, add_rows, picked
 from caged.graph.operators import Tables
 from caged.graph.weights import Weights
 
@@ -42,12 +44,61 @@ class _Propagate(torch.autograd.Function):
         layer_weights: tuple[float, ...],
         rows: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        ctx.fixed = (weights, layer_weights)  # type: ignore[attr-defined]
+        ctx.fixed = (weights, layer_weights, rows)  # type: ignore[attr-defined]
         return weights.operator.apply(Tables(users, items), layer_weights, transposed=False, rows=rows)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, users: Tensor, items: Tensor) -> tuple[Tensor | None, ...]:
-        weights, layer_weights = ctx.fixed
+        weights, layer_weights, rows = ctx.fixed
         gradient = Tables(users.contiguous(), items.contiguous())
-        return (*propagate_transposed(weights, gradient, layer_weights), None, None, None)
+        return (*weights.operator.apply(gradient, layer_weights, transposed=True, rows=rows), None, None, None)
+
+
+class PropagatedRows(NamedTuple):
+    """Of the named users and items: their rows of `propagate`, and of the tables that it was given."""
+
+    final: Tables
+    layer0: Tables
+    rows: Tables  # their numbers in the whole tables
+
+
+def propagate_named(
+    weights: Weights, tables: Tables, layer_weights: Sequence[float], flags: Tensor
+) -> PropagatedRows | None:
+    """Of the nodes that `flags` (M + N,) names, users first; None where it does not pay to treat them apart.
+
+    The same rows and gradients as from whole tables, to the last bit, but whole tables are neither written nor, for the
+    gradients of rows, filled with zeros and added up.
+    """
+    operator = weights.operator
+    if not isinstance(operator, CpuOperator) or len(layer_weights) == 1:
+        return None
+    named = operator.named(flags, tables.users.shape[1])
+    if named is None:
+        return None
+    found = _PropagateNamed.apply(*tables, operator, tuple(layer_weights), named)  # type: ignore[no-untyped-call]
+    return PropagatedRows(Tables(*found[:2]), Tables(*found[2:]), Tables(named.users.rows, named.items.rows))
+
+
+class _PropagateNamed(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        users: Tensor,
+        items: Tensor,
+        operator: CpuOperator,
+        layer_weights: tuple[float, ...],
+        named: NamedRows,
+    ) -> tuple[Tensor, ...]:
+        ctx.fixed = (operator, layer_weights, named)  # type: ignore[attr-defined]
+        tables = Tables(users, items)
+        return (*operator.to_named(tables, layer_weights, named), *picked(tables, named))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        operator, layer_weights, named = ctx.fixed
+        to_tables = operator.from_named(Tables(*gradients[:2]), layer_weights, named)
+        add_rows(to_tables, named, Tables(*gradients[2:]))
+        return (*to_tables, None, None, None)

@@ -123,8 +123,19 @@ class BackboneLoss(Protocol):
     def follow(self, sampler: AnySampler) -> None:
         """Learn how positives are drawn. In place: a recorded step reads it."""
 
-    def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
-        """Of the propagated rows, plus `l2` times `l2_rows` of `layer0`. `scale` (B,) multiplies a triple's scores."""
+    def __call__(
+        self,
+        final: Tables,
+        layer0: Tables,
+        batch: Batch,
+        l2: float,
+        scale: Tensor | None = None,
+        names: Batch | None = None,
+    ) -> Losses:
+        """Of the propagated rows, plus `l2` times `l2_rows` of `layer0`. `scale` (B,) multiplies a triple's scores.
+
+        `names` has the users and items of the batch where the numbers in `batch` are those of rows in shorter tables.
+        """
 
     def ranked(self, vectors: Tables) -> Tables:
         """The propagated vectors as they rank: by dot products of what comes back."""
@@ -141,7 +152,15 @@ class BprLoss:
     def follow(self, sampler: AnySampler) -> None:
         """However positives are drawn, the loss is the same."""
 
-    def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
+    def __call__(
+        self,
+        final: Tables,
+        layer0: Tables,
+        batch: Batch,
+        l2: float,
+        scale: Tensor | None = None,
+        names: Batch | None = None,
+    ) -> Losses:
         if scale is None:
             return bpr_with_l2(final, layer0, batch, l2, self._columns)
         return scaled_bpr_with_l2(final, layer0, batch, scale, l2, self._columns)
@@ -171,12 +190,20 @@ class SoftmaxLoss:
             self.log_shares.copy_(torch.where(shares > 0, shares, 1.0).log())
             self._followed = sampler.kind
 
-    def __call__(self, final: Tables, layer0: Tables, batch: Batch, l2: float, scale: Tensor | None = None) -> Losses:
+    def __call__(
+        self,
+        final: Tables,
+        layer0: Tables,
+        batch: Batch,
+        l2: float,
+        scale: Tensor | None = None,
+        names: Batch | None = None,
+    ) -> Losses:
         if self._takes_one_pass(batch) and scale is None:
             ranking, penalty = fused_softmax(final, layer0, batch, self._candidates())
         else:
             rows, penalty = self._columns.whole_rows(self._rows(final, batch), l2_of_batch(layer0, batch))
-            ranking = self._ranking(rows, batch, scale)
+            ranking = self._ranking(rows, batch if names is None else names, scale)
         return Losses(ranking + l2 * penalty, {SOFTMAX: ranking, "l2": penalty})
 
     def ranked(self, vectors: Tables) -> Tables:
@@ -323,4 +350,5 @@ class BackboneMethod(EncoderMethod[HasLossT]):
             self.ranking.follow(ctx.sampler)
 
     def loss(self, batch: Batch) -> Losses:
-        return self.ranking(self.encoder(batch), self.encoder.layer0, batch, self.config.l2)
+        rows = self.encoder.batch_rows(batch)
+        return self.ranking(rows.final, rows.layer0, rows.batch, self.config.l2, names=batch)

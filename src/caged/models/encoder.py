@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from caged.columns import WHOLE, Columns
-from caged.graph import Batch, BipartiteGraph, Tables, Weights, propagate
+from caged.graph import Batch, BipartiteGraph, Tables, Weights, propagate, propagate_named
 from caged.models.contract import ConfigT, DotScorer, Method, ParamGroup, Scorer, Stage, State
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.seeding import Generators
@@ -55,6 +55,27 @@ class Triples(NamedTuple):
     negatives: Tensor  # (B, K)
 
 
+class BatchRows(NamedTuple):
+    """Vectors that hold the rows of a batch, and the batch with the numbers that these rows have there."""
+
+    final: Tables  # propagated
+    layer0: Tables
+    batch: Batch
+
+
+def _renumbered(batch: Batch, rows: Tables, tables: Tables) -> Batch:
+    """Row `rows[n]` of the tables becomes row n."""
+    users, items = (
+        torch.empty(len(table), dtype=batch.users.dtype).index_copy_(0, kept, torch.arange(len(kept)).to(batch.users))
+        for table, kept in zip(tables, rows, strict=True)
+    )
+    return batch._replace(
+        users=users.index_select(0, batch.users),
+        positives=items.index_select(0, batch.positives),
+        negatives=items.index_select(0, batch.negatives),
+    )
+
+
 class LightGCNEncoder:
     """E = sum_l a_l W^l E0, with trainable E0 = (user table, item table), edge weights W and layer weights a."""
 
@@ -90,8 +111,18 @@ class LightGCNEncoder:
 
     def rows_of(self, batch: Batch) -> Tensor | None:
         """A flag per node, users first: whether the batch names it. None where propagation has no use for them."""
-        if not self.weights.operator.skips_rows:
-            return None
+        return self._flags(batch) if self.weights.operator.skips_rows else None
+
+    def batch_rows(self, batch: Batch) -> BatchRows:
+        """What a loss reads of propagated and layer-0 vectors; whole tables where rows alone would save nothing."""
+        found = None
+        if self.weights.operator.skips_rows:
+            found = propagate_named(self.weights, self.layer0, self.layer_weights, self._flags(batch))
+        if found is None:
+            return BatchRows(self(batch), self.layer0, batch)
+        return BatchRows(found.final, found.layer0, _renumbered(batch, found.rows, self.layer0))
+
+    def _flags(self, batch: Batch) -> Tensor:
         first_item = len(self.users)
         named = torch.cat((batch.users, batch.positives + first_item, batch.negatives + first_item))
         flags = torch.zeros(first_item + len(self.items), dtype=torch.uint8, device=named.device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import sys
@@ -14,6 +15,7 @@ from caged.arguments import choice
 from caged.errors import ConfigError, DeviceError
 
 DEVICES = ("auto", "cpu", "cuda")
+TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 MOST_THREADS = 256  # torch aborts the process where the system refuses a thread
 
 
@@ -42,6 +44,19 @@ def share_threads(ranks: int) -> None:
     """Ranks of one machine divide its threads."""
     if ranks > 1:
         torch.set_num_threads(max(1, torch.get_num_threads() // ranks))
+
+
+def keep_freed_memory(device: torch.device) -> None:
+    """Freed tables stay with the process, for the next step, instead of going back to the system after each.
+
+    A step on CPU makes and frees a dozen tables. Memory that is asked for anew comes page by page, each filled with
+    zeros at its first touch, which took a seventh of the time of a step on Epinions. Only glibc can be told; there it
+    holds for blocks of up to 32 MiB, the most that it allows.
+    """
+    if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(MMAP_THRESHOLD, 2**25)
+        allocator.mallopt(TRIM_THRESHOLD, 2**31 - 1)
 
 
 def hardware(device: torch.device) -> dict[str, Any]:

@@ -23,7 +23,15 @@ from caged.evaluation.groups import Grouping, grouping
 from caged.evaluation.metrics import keys_of_shown
 from caged.graph import check_engine
 from caged.models import MayBeNeutral, Scorer, registered
-from caged.runs.environment import forget_peak, hardware, peak_memory, resolve_device, set_threads, share_threads
+from caged.runs.environment import (
+    forget_peak,
+    hardware,
+    keep_freed_memory,
+    peak_memory,
+    resolve_device,
+    set_threads,
+    share_threads,
+)
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
 from caged.runs.initial import load_initial
 from caged.runs.loading import Loaded, load_data
@@ -183,6 +191,7 @@ def _execute(
     stop_requested: Callable[[], bool],
     columns: Columns,
 ) -> RunResult:
+    keep_freed_memory(device)
     with folder.kept_true(), _memory_told(folder.run, device):
         method = train(folder, data.split, device, observers, stop_requested, columns)
         if stop_requested():  # in a closed form or in `finish`, which have no epochs; the model is saved

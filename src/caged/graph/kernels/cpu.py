@@ -29,6 +29,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from caged.graph.by_item import users_of
+from caged.graph.kernels import cpu_rows
+from caged.graph.kernels.cpu_rows import (
+    NamedRows,
+    add_to_places,
+    from_rows,
+    named_rows,
+    names_few_edges,
+    picked,
+    to_rows,
+)
 from caged.graph.operators import Factors, Tables
 
 if TYPE_CHECKING:
@@ -80,7 +90,11 @@ class Side:
         if self.place is None:
             torch.add(sums, start, alpha=weight, out=out)
         else:
-            out.copy_(sums.add_(start, alpha=weight).index_select(0, self.place))
+            self.put_back(sums.add_(start, alpha=weight), out)
+
+    def put_back(self, sums: Tensor, out: Tensor) -> None:
+        """out = sums in row order."""
+        out.copy_(sums if self.place is None else sums.index_select(0, self.place))
 
 
 class _Run(NamedTuple):
@@ -116,6 +130,10 @@ class Direction:
             targets = torch.repeat_interleave(run.offsets.diff())
             values[run.edges] = of_targets.index_select(0, targets) * of_sources.index_select(0, run.sources)
         return values
+
+    def edges_to(self, places: Tensor) -> int:
+        """How many edges these target rows have."""
+        return sum(int((run.offsets[places + 1] - run.offsets[places]).sum()) for run in self.runs)
 
     def __call__(self, values: Tensor, table: Tensor) -> Tensor:
         """The weighted sums of source rows for every target row; `values` follow `edges`."""
@@ -182,7 +200,7 @@ class _Scratch:
 class CpuOperator:
     """W and its transpose for one set of edge weights."""
 
-    skips_rows = False
+    skips_rows = True
 
     def __init__(self, layout: CpuLayout, forward: Values, transposed: Values) -> None:
         self._layout, self._forward, self._transposed = layout, forward, transposed
@@ -210,6 +228,9 @@ class CpuOperator:
         first, *upper = layer_weights
         if not upper:
             return Tables(tables.users * first, tables.items * first)
+        named = None if rows is None else self.named(rows, tables.users.shape[1])
+        if named is not None:
+            return self._named_only(tables, layer_weights, named, transposed=transposed)
         values = self._transposed if transposed else self._forward
         out = Tables(torch.empty_like(tables.users), torch.empty_like(tables.items))
         scratch = _Scratch(tables, self._layout.columns)
@@ -220,12 +241,73 @@ class CpuOperator:
             self._layout.items.leave(sums.items, start.items, first, out.items[:, columns])
         return out
 
+    def named(self, flags: Tensor, width: int) -> NamedRows | None:
+        """The flagged rows, users first, where it pays to treat them apart."""
+        if width < cpu_rows.LEAST_WIDTH:
+            return None
+        named = named_rows(flags, self._layout)
+        return named if names_few_edges(named, self._layout) else None
+
+    def _named_only(
+        self, tables: Tables, layer_weights: Sequence[float], named: NamedRows, *, transposed: bool
+    ) -> Tables:
+        """`apply` with rows: those of the result that are not named are left as the memory was."""
+        if transposed:
+            return self.from_named(picked(tables, named), layer_weights, named)
+        found = self.to_named(tables, layer_weights, named)
+        return Tables(
+            torch.empty_like(tables.users).index_copy_(0, named.users.rows, found.users),
+            torch.empty_like(tables.items).index_copy_(0, named.items.rows, found.items),
+        )
+
+    @torch.no_grad()
+    def to_named(self, tables: Tables, layer_weights: Sequence[float], named: NamedRows) -> Tables:
+        """The named rows of sum_l layer_weights[l] * W^l tables; there is a layer above 0."""
+        layout, (users, items) = self._layout, named
+        first, *middle, last = layer_weights
+        to_users = to_rows(layout.to_users, self._forward[0], users.places)
+        to_items = to_rows(layout.to_items, self._forward[1], items.places)
+        width = tables.users.shape[1]
+        found = Tables(*(part.new_empty(len(side.rows), width) for part, side in zip(tables, named, strict=True)))
+        scratch = _Scratch(tables, layout.columns)
+        for columns in _column_blocks(width, layout.columns):
+            start = scratch.start(layout, Tables(tables.users[:, columns], tables.items[:, columns]))
+            hidden = self._added(start, scratch.scaled(start, last), self._forward, middle)
+            own = Tables(start.users.index_select(0, users.places), start.items.index_select(0, items.places))
+            torch.add(to_users(hidden.items), own.users, alpha=first, out=found.users[:, columns])
+            torch.add(to_items(hidden.users), own.items, alpha=first, out=found.items[:, columns])
+        return found
+
+    @torch.no_grad()
+    def from_named(self, given: Tables, layer_weights: Sequence[float], named: NamedRows) -> Tables:
+        """sum_l layer_weights[l] * (W^T)^l tables, of tables that hold the rows `given` and are zero elsewhere."""
+        layout, (users, items) = self._layout, named
+        first, *middle, last = layer_weights
+        from_items = from_rows(layout.to_users, self._transposed[0], items.places, layout.items.count)
+        from_users = from_rows(layout.to_items, self._transposed[1], users.places, layout.users.count)
+        width = given.users.shape[1]
+        out = Tables(given.users.new_empty(layout.users.count, width), given.items.new_empty(layout.items.count, width))
+        for columns in _column_blocks(width, layout.columns):
+            start = Tables(given.users[:, columns], given.items[:, columns])
+            hidden = Tables(from_items(start.items * last), from_users(start.users * last))
+            for weight in reversed(middle):
+                add_to_places(hidden, named, start, weight)
+                hidden = self._layer(self._transposed, hidden)
+            add_to_places(hidden, named, start, first)
+            layout.users.put_back(hidden.users, out.users[:, columns])
+            layout.items.put_back(hidden.items, out.items[:, columns])
+        return out
+
     def _horner(self, start: Tables, hidden: Tables, values: Values, middle: Sequence[float]) -> Tables:
         """W (... W (W hidden + middle[-1] start) + middle[-2] start ...), nothing added after the last product."""
+        return self._layer(values, self._added(start, hidden, values, middle))
+
+    def _added(self, start: Tables, hidden: Tables, values: Values, middle: Sequence[float]) -> Tables:
+        """The same before the last product."""
         for weight in reversed(middle):
             users, items = self._layer(values, hidden)
             hidden = Tables(users.add_(start.users, alpha=weight), items.add_(start.items, alpha=weight))
-        return self._layer(values, hidden)
+        return hidden
 
     def _layer(self, values: Values, hidden: Tables) -> Tables:
         layout = self._layout
