@@ -150,16 +150,22 @@ def changed(before: dict[str, float], after: dict[str, float]) -> set[str]:
     return {re.split("[@/ ]", key)[0] for key in differ}
 
 
+@pytest.fixture(scope="module")
+def before() -> dict[str, float]:
+    """While every row is right."""
+    return all_numbers()
+
+
 @pytest.mark.parametrize("name", METRICS)
-def test_a_wrong_formula_is_seen_in_the_report(name, monkeypatch):
-    before, right = all_numbers(), METRICS[name].formula.value
+def test_a_wrong_formula_is_seen_in_the_report(name, before, monkeypatch):
+    right = METRICS[name].formula.value
     monkeypatch.setitem(METRICS, name, broken(name, value=lambda *arguments: right(*arguments) + 1))
     assert changed(before, all_numbers()) == {name}
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS if isinstance(METRICS[name].formula, OfSums)])
-def test_something_wrong_that_users_add_is_seen_in_the_report(name, monkeypatch):
-    before, right = all_numbers(), METRICS[name].formula.adds
+def test_something_wrong_that_users_add_is_seen_in_the_report(name, before, monkeypatch):
+    right = METRICS[name].formula.adds
 
     def doubled(users, key):
         first, *others = right(users, key)
@@ -170,8 +176,8 @@ def test_something_wrong_that_users_add_is_seen_in_the_report(name, monkeypatch)
 
 
 @pytest.mark.parametrize("name", [name for name in METRICS if isinstance(METRICS[name].formula, Mean)])
-def test_a_wrong_value_of_users_is_seen_in_the_report(name, monkeypatch):
-    before, right = all_numbers(), METRICS[name].formula.of_user
+def test_a_wrong_value_of_users_is_seen_in_the_report(name, before, monkeypatch):
+    right = METRICS[name].formula.of_user
     monkeypatch.setitem(METRICS, name, broken(name, of_user=lambda *arguments: right(*arguments) + 1))
     rests_on_it = {"delta_gap"} if name == "arp" else set()
     assert changed(before, all_numbers()) == {name} | rests_on_it
@@ -189,8 +195,8 @@ def test_a_wrong_value_of_users_is_seen_in_the_report(name, monkeypatch):
     ],
     ids=lambda value: getattr(value, "column", ""),
 )
-def test_a_wrong_sum_is_seen_in_the_report(part, resting_on_it, monkeypatch):
-    before, right = all_numbers(), part.of_lists
+def test_a_wrong_sum_is_seen_in_the_report(part, resting_on_it, before, monkeypatch):
+    right = part.of_lists
     monkeypatch.setitem(vars(part), "of_lists", lambda lists, k, group: right(lists, k, group) + 1)
     assert changed(before, all_numbers()) == resting_on_it
 

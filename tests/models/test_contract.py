@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,11 +40,17 @@ def fitted(name, log, seed=1, config=QUICK, valid=None, device="cpu"):
     return method
 
 
+@cache
+def fitted_once(name):
+    """For those who only ask it."""
+    return fitted(name, skewed())
+
+
 @pytest.mark.parametrize("name", METHODS)
 class TestEveryMethod:
     def test_scores_are_finite_and_seen_items_are_masked(self, name):
         log = skewed()
-        method = fitted(name, log)
+        method = fitted_once(name)
         everyone = np.arange(log.user_count)
         scores = method.scorer()(torch.from_numpy(everyone))
         assert scores.shape == (log.user_count, log.item_count)
@@ -55,12 +62,11 @@ class TestEveryMethod:
     def test_same_seed_same_scores(self, name):
         log = skewed()
         everyone = torch.arange(log.user_count)
-        first, second = (fitted(name, log).scorer()(everyone) for _ in range(2))
-        assert torch.equal(first, second)
+        assert torch.equal(fitted(name, log).scorer()(everyone), fitted_once(name).scorer()(everyone))
 
     def test_state_restores_the_scores(self, name):
         log = skewed()
-        method = fitted(name, log)
+        method = fitted_once(name)
         known = METHODS[name]
         other = known.method(small(known.config))
         other.prepare(BipartiteGraph.from_interactions(log), Generators(99))
@@ -72,7 +78,7 @@ class TestEveryMethod:
     def test_the_serving_state_restores_the_scores(self, name):
         """Without anything that only training needs; and a whole state does as well."""
         log = skewed()
-        method = fitted(name, log)
+        method = fitted_once(name)
         known = METHODS[name]
         everyone = torch.arange(log.user_count)
         assert method.serving_state().tensors.keys() <= method.state().tensors.keys()
@@ -84,7 +90,7 @@ class TestEveryMethod:
 
     def test_serving_vectors_reproduce_the_scores(self, name):
         log = skewed()
-        scorer = fitted(name, log).scorer()
+        scorer = fitted_once(name).scorer()
         if scorer.vectors is None:
             pytest.skip("no dot product behind these scores")
         everyone = torch.arange(log.user_count)

@@ -38,14 +38,18 @@ def run(name, folder, stop_after=None):
     return method
 
 
+@pytest.fixture(scope="module", params=ITERATIVE)
+def whole(request, tmp_path_factory):
+    """A method, and its state after a run that nobody interrupted."""
+    return request.param, run(request.param, tmp_path_factory.mktemp("whole")).state()
+
+
 @pytest.mark.parametrize("stop_after", range(1, EPOCHS + 1))
-@pytest.mark.parametrize("name", ITERATIVE)
-def test_resumed_equals_uninterrupted(name, stop_after, tmp_path):
-    whole = run(name, tmp_path / "whole")
+def test_resumed_equals_uninterrupted(whole, stop_after, tmp_path):
+    name, expected = whole
     with pytest.raises(Interrupted):
         run(name, tmp_path / "stopped", stop_after)
-    resumed = run(name, tmp_path / "stopped")
-    expected, found = whole.state(), resumed.state()
+    found = run(name, tmp_path / "stopped").state()
     assert found.scalars == expected.scalars
     assert found.tensors.keys() == expected.tensors.keys()
     for key, value in expected.tensors.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from caged.products.serve import Ask, Engine, Limits, UnknownItemError, UnknownU
 from tests.cli.invoke import caged as run_caged
 from tests.cli.invoke import train
 from tests.products.serve.exported import exported
+
+Served = Callable[[str], tuple[Engine, caged.Recommender]]
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +35,31 @@ def same(found: tuple[list[Any], np.ndarray], table: Any) -> None:
     np.testing.assert_allclose(found[1], table["score"].to_numpy(), atol=1e-6)
 
 
+@pytest.fixture(scope="module")
+def served(log_csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """A trained method, as an engine and as the model itself."""
+
+    @cache
+    def of(method: str) -> tuple[Engine, caged.Recommender]:
+        folder = tmp_path_factory.mktemp(method)
+        short = ("--set", "train.epochs=2", "--set", "method.embedding_size=4") if method in ("softmax", "macr") else ()
+        train(log_csv, folder / "run", *short, method=method)
+        return exported(folder / "run", folder / "artefact", with_price=False), caged.load(folder / "run", device="cpu")
+
+    return of
+
+
 @pytest.mark.parametrize("method", ["lightgcn", "softmax", "ease", "itemknn", "mostpop", "macr"])
-def test_known_people_get_what_recommend_gives(method: str, log_csv: Path, tmp_path: Path) -> None:
-    options = ("--set", "train.epochs=2", "--set", "method.embedding_size=4") if method in ("softmax", "macr") else ()
-    train(log_csv, tmp_path / "run", *options, method=method)
-    engine, model = exported(tmp_path / "run", tmp_path / "artefact"), caged.load(tmp_path / "run", device="cpu")
+def test_known_people_get_what_recommend_gives(method: str, served: Served) -> None:
+    engine, model = served(method)
     for user in ("u00", "u17", "u59"):
         same(listed(engine, user_id=user, k=7), model.recommend([user], 7))
         same(listed(engine, user_id=user, k=7, exclude_seen=False), model.recommend([user], 7, exclude_seen=False))
 
 
 @pytest.mark.parametrize("method", ["lightgcn", "softmax", "ease", "itemknn"])
-def test_new_people_get_what_recommend_for_gives(method: str, log_csv: Path, tmp_path: Path) -> None:
-    options = ("--set", "train.epochs=2", "--set", "method.embedding_size=4") if method == "softmax" else ()
-    train(log_csv, tmp_path / "run", *options, method=method)
-    engine, model = exported(tmp_path / "run", tmp_path / "artefact"), caged.load(tmp_path / "run", device="cpu")
+def test_new_people_get_what_recommend_for_gives(method: str, served: Served) -> None:
+    engine, model = served(method)
     history = ["i03", "i17", "i03", "i00"]
     same(listed(engine, history=history, k=9), model.recommend_for({"new": history}, 9))
 
@@ -59,9 +73,8 @@ def test_the_knob_is_adjust(finished_run: Path, engine: Engine) -> None:
         same(listed(engine, history=["i02", "i09"], k=10, less_popular=strength), wanted)
 
 
-def test_the_knob_of_scores_that_are_no_product_is_adjust(log_csv: Path, tmp_path: Path) -> None:
-    train(log_csv, tmp_path / "run", method="ease")
-    engine, model = exported(tmp_path / "run", tmp_path / "artefact"), caged.load(tmp_path / "run", device="cpu")
+def test_the_knob_of_scores_that_are_no_product_is_adjust(served: Served) -> None:
+    engine, model = served("ease")
     asks = [Ask(user_id="u05", k=10, less_popular=strength) for strength in (0.0, 0.35, 1.0)]
     for ask, answer in zip(asks, engine.recommend_batch(asks), strict=True):
         wanted = model.adjusted(strength=ask.less_popular).recommend(["u05"], 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +19,16 @@ from tests.cli.invoke import caged
 from tests.products.serve.exported import exported
 
 
+@pytest.fixture(scope="module")
+def unchanged(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unchanged") / "artefact"
+    exported(finished_run, folder)
+    return folder
+
+
 @pytest.fixture
-def artefact(finished_run: Path, tmp_path: Path) -> Path:
-    exported(finished_run, tmp_path / "artefact")
-    return tmp_path / "artefact"
+def artefact(unchanged: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(unchanged, tmp_path / "artefact"))
 
 
 def test_the_manifest_says_where_it_comes_from_and_what_the_knob_costs(artefact: Path, finished_run: Path) -> None:
