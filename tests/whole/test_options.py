@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from caged.training import TrainConfig
 from tests.cli.invoke import caged, train
 from tests.conftest import Pair
 
-BASE = ("--min-rating", "3", "--set", "train.epochs=4", "--set", "train.learning_rate=0.01")
+BASE = ("--min-rating", "3", "--set", "train.epochs=4", "--set", "train.learning_rate=0.01", "--no-report")
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +115,7 @@ OF_SOFTMAX = {
     "method.candidates": "uniform",
     "method.candidate_rows": "16",
     "method.known": "mask",
+    "method.item_lengths": "0.5",
 }
 WITH_SOFTMAX = (*BASE, "--set", "method.loss=softmax", "--set", "method.gamma=0")
 
@@ -187,27 +189,27 @@ SHORTHANDS = {
 }
 # Where the effect of the remaining flags is tested; `--set` is tested by everything above.
 ELSEWHERE = {
-    "--data": "test_other_data_gives_another_run",
-    "--method": "test_run_folder.test_exactly_these_files",
-    "--preset": "test_presets_in_order_then_protocol_then_set",
-    "--set": "test_each_option_changes_a_tensor_or_a_file",
-    "--protocol": "test_run_folder.test_paper_warns_and_labels_everything",
-    "--seed": "test_run_folder.test_equal_runs_are_equal_and_another_seed_is_not",
-    "--device": "test_device_and_threads_are_kept",
+    "--data": "test_options.test_other_data_gives_another_run",
+    "--method": "test_train.test_exactly_these_files",
+    "--preset": "test_options.test_presets_in_order_then_protocol_then_set",
+    "--set": "test_options.test_each_option_changes_a_tensor_or_a_file",
+    "--protocol": "test_train.test_paper_warns_and_labels_everything",
+    "--seed": "test_train.test_equal_runs_are_equal_and_another_seed_is_not",
+    "--device": "test_options.test_device_and_threads_are_kept",
     "--devices": "test_ranks.test_a_killed_rank_ends_the_run_which_goes_on_alone",
-    "--threads": "test_device_and_threads_are_kept",
-    "--out": "test_run_folder.test_the_default_folder_is_named_after_data_method_and_seed",
-    "--resume": "experiments.test_resume",
-    "--init": "experiments.test_init",
-    "--record": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
-    "--variant": "test_run_folder.test_a_record_is_run_and_metrics_without_this_machine",
+    "--threads": "test_options.test_device_and_threads_are_kept",
+    "--out": "test_train.test_the_default_folder_is_named_after_data_method_and_seed",
+    "--resume": "test_resume.test_killed_before_the_first_checkpoint_and_in_either_training_of_a_refit",
+    "--init": "test_initial.test_it_starts_from_the_tables_of_the_run",
+    "--record": "test_train.test_a_record_is_run_and_metrics_without_this_machine",
+    "--variant": "test_train.test_a_record_is_run_and_metrics_without_this_machine",
     "--ids": OF_OTHER_DATA["data.ids"],
     "--catalogue": OF_OTHER_DATA["data.catalogue"],
     "--no-validation": "test_validation.test_lightgcn_without_validation_runs_all_epochs_on_everything",
     "--refit": "test_train.test_it_is_the_training_without_validation_of_as_many_epochs",
     "--save-weights": "test_plot.test_weights_before_during_and_after",
     "--no-report": "test_audit.test_the_numbers_of_a_run_are_those_of_its_audit",
-    "--json": "test_run_folder.test_json_output_is_what_the_folder_holds",
+    "--json": "test_train.test_json_output_is_what_the_folder_holds",
     "--verbose": "test_bad_input.test_verbose_adds_the_traceback",
 }
 
@@ -224,6 +226,15 @@ def test_no_flag_is_left_out() -> None:
     command = typer.main.get_command(app).load("train")  # type: ignore[attr-defined]
     flags = {max(parameter.opts, key=len) for parameter in command.params}
     assert flags - {"--help"} == {*SHORTHANDS, *ELSEWHERE}
+
+
+def test_what_is_tested_elsewhere_is_there() -> None:
+    tests = {
+        f"{path.stem}.{name}"
+        for path in Path(__file__).parents[1].rglob("test_*.py")
+        for name in re.findall(r"^(?:    )?def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert {*ELSEWHERE.values(), *OF_OTHER_DATA.values()} - tests == set()
 
 
 def test_other_data_gives_another_run(log_csv: Path, rated_csv: Path, tmp_path: Path) -> None:
