@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caged.data import IdMap
+from caged.data.ids import Arrivals
 from caged.errors import DataError
 
 pd = pytest.importorskip("pandas")
@@ -119,3 +120,25 @@ def test_an_empty_map_is_possible() -> None:
 def test_bad_identifiers_are_errors(ids: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
         IdMap.of(ids)
+
+
+@pytest.mark.parametrize("gaps", [1, 3, 10**9])
+def test_arrivals_are_numbered_in_order_of_appearance(gaps: int) -> None:
+    """Also where the gaps grow too large for a table in between, and where a batch is empty."""
+    generator = np.random.default_rng(gaps)
+    batches = [generator.integers(0, most, 50) for most in (20, 0, 60, 60, 500) if most]
+    batches = [batches[0], batches[1][:0], batches[1] * gaps, batches[2], batches[3]]
+    came, seen = Arrivals(pa.int64()), dict[int, int]()
+    for batch in batches:
+        wanted = [seen.setdefault(value, len(seen)) for value in batch.tolist()]
+        numbers = came.numbers(pa.array(batch))
+        assert numbers.tolist() == wanted
+        assert numbers.dtype == np.int32
+    assert came.values.to_pylist() == list(seen)
+
+
+def test_negative_arrivals_are_numbered_too() -> None:
+    came = Arrivals(pa.int64())
+    assert came.numbers(pa.array([5, 3])).tolist() == [0, 1]
+    assert came.numbers(pa.array([-2, 5])).tolist() == [2, 0]
+    assert came.numbers(pa.array([3, 9])).tolist() == [1, 3]

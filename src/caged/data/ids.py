@@ -156,15 +156,49 @@ class Arrivals:
 
     def __init__(self, kind: pa.DataType) -> None:
         self.values = pa.array([], type=kind)
+        self._table: Array | None = None  # identifier -> number, -1 in gaps; as `IdMap._direct`
 
     def numbers(self, ids: pa.Array) -> Array:
         """int32, one per identifier."""
+        if pa.types.is_integer(ids.type) and pa.types.is_integer(self.values.type) and len(ids):
+            wanted = ids.to_numpy()
+            table = self._table_up_to(int(wanted.min()), int(wanted.max()), len(ids))
+            if table is not None:
+                return self._looked_up(wanted, table)
+        self._table = None
         encoded = ids.dictionary_encode()
         found = hashed_rows(encoded.dictionary, self.values)
         new = found < 0
         found[new] = np.arange(len(self.values), len(self.values) + np.count_nonzero(new), dtype=np.int32)
         self.values = pa.concat_arrays([self.values, encoded.dictionary.filter(pa.array(new))])
         return np.asarray(found[encoded.indices.to_numpy()])
+
+    def _table_up_to(self, lowest: int, highest: int, more: int) -> Array | None:
+        """A table that reaches the highest identifier, where they have no large gaps. Hashing takes a pass over all
+        that is known for every batch, this does not."""
+        if self._table is None and len(self.values):
+            known = self.values.to_numpy()
+            lowest, highest = min(lowest, int(known.min())), max(highest, int(known.max()))
+        if lowest < 0 or highest >= SPARSEST * (len(self.values) + more) + FEW:
+            return None
+        table = np.empty(0, dtype=np.int32) if self._table is None else self._table
+        if highest >= len(table):
+            grown = np.full(max(highest + 1, len(table) * 5 // 4), -1, dtype=np.int32)
+            grown[: len(table)] = table
+            if self._table is None:
+                grown[self.values.to_numpy()] = np.arange(len(self.values), dtype=np.int32)
+            self._table = table = grown
+        return table
+
+    def _looked_up(self, wanted: Array, table: Array) -> Array:
+        found = table[wanted]
+        unknown = wanted[found < 0]
+        if len(unknown):
+            new = pc.unique(pa.array(unknown))  # in order of appearance
+            table[new.to_numpy()] = np.arange(len(self.values), len(self.values) + len(new), dtype=np.int32)
+            self.values = pa.concat_arrays([self.values, new])
+            found = table[wanted]
+        return np.asarray(found)
 
 
 def _sorted_distinct(ids: pa.Array) -> pa.Array:
