@@ -26,7 +26,7 @@ from caged.files import write_json
 from caged.runs.planning.workload import Workload
 
 RATES = Path(__file__).with_name("rates.json")
-CACHE_BYTES = {"cuda": 50 * 2**20, "cpu": 32 * 2**20}  # second-level of an H200, last-level of a small server
+CACHE_BYTES = {"cuda": 50 * 2**20, "cpu": 5 * 2**19}  # second-level: of an H200, of two cores
 COLUMNS_AT_ONCE = {"cuda": 2**31, "cpu": 32}  # of a table that a product reads
 BYTES_OF_A_NUMBER = {"cuda": 2, "cpu": 4}
 SOFTMAX = "softmax"
