@@ -81,3 +81,13 @@ def tables(graph, width=5, seed=1, dtype=torch.float64):
     rows = graph.user_count + graph.item_count
     stacked = torch.randn(rows, width, generator=generator, dtype=dtype).to(graph.device)
     return Tables(*(part.clone() for part in stacked.split([graph.user_count, graph.item_count])))
+
+
+def assert_same_with_gradients(ours, leaves, expected, reference):
+    """`ours` of the tables `leaves` is `expected` of the same numbers in one tensor, and so are their gradients."""
+    torch.testing.assert_close(ours, expected, rtol=1e-12, atol=1e-12)
+    seed = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2), dtype=ours.dtype)
+    ours.backward(seed)
+    expected.backward(seed)
+    gradient = torch.cat([leaves.users.grad, leaves.items.grad])
+    torch.testing.assert_close(gradient, reference.grad, rtol=1e-12, atol=1e-12)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,18 @@ def test_npz_files(tmp_path: Path, kind: str) -> None:
     assert log.fingerprint == Interactions.from_csr(sparse.csr_array(DENSE)).fingerprint
     with pytest.raises(DataError, match="no named columns"):
         read_log(tmp_path / "log.npz", user_column="u")
+
+
+def test_a_damaged_npz_file_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "log.npz"
+    sparse.save_npz(path, sparse.csr_array(DENSE))
+    path.write_bytes(path.read_bytes()[:-30])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        with pytest.raises(DataError, match="not a readable sparse matrix"):
+            read_log(path)
+        gc.collect()
+    assert [str(one.message) for one in told if str(path) in str(one.message)] == []
 
 
 def test_damaged_npz_files(tmp_path: Path) -> None:

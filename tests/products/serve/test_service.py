@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,14 +18,30 @@ from caged.products.serve.settings import Settings
 from tests.products.serve.exported import exported
 
 
-def test_the_loop_and_the_threads_give_the_same_list(
-    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exported(finished_run, tmp_path / "graph", with_price=False)
-    service = Service(serve_folders([tmp_path / "graph"]), Settings())
-    runs = []
+@pytest.fixture(scope="module")
+def artefact(finished_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("service") / "graph"
+    exported(finished_run, folder, with_price=False)
+    return folder
+
+
+@pytest.fixture
+def service(artefact: Path) -> Service:
+    return Service(serve_folders([artefact]), Settings())
+
+
+@pytest.fixture
+def runs(service: Service, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is handed over to the threads."""
+    found: list[Any] = []
     handed_over = service.gate.run
-    monkeypatch.setattr(service.gate, "run", lambda work: runs.append(work) or handed_over(work))
+    monkeypatch.setattr(service.gate, "run", lambda work: found.append(work) or handed_over(work))
+    return found
+
+
+def test_the_loop_and_the_threads_give_the_same_list(
+    service: Service, runs: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     request = schemas.Recommend(user_id="u05", k=3, less_popular=0.5)
     at_once = asyncio.run(service.one(request))
     assert runs == []
@@ -36,14 +53,7 @@ def test_the_loop_and_the_threads_give_the_same_list(
         asyncio.run(service.one(schemas.Recommend(user_id="u05", model="x")))
 
 
-def test_items_like_others_are_found_together(
-    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exported(finished_run, tmp_path / "graph", with_price=False)
-    service = Service(serve_folders([tmp_path / "graph"]), Settings())
-    runs = []
-    handed_over = service.gate.run
-    monkeypatch.setattr(service.gate, "run", lambda work: runs.append(work) or handed_over(work))
+def test_items_like_others_are_found_together(service: Service, runs: list[Any]) -> None:
 
     async def several() -> list[bytes]:
         asks = [AskItem(item, 3) for item in ("i01", "i02", "i03")]

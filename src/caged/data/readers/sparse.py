@@ -73,7 +73,8 @@ def read_npz(path: Path, columns: Columns) -> pa.Table:
             f"or use .csv, .tsv or .parquet"
         )
     try:
-        entries = _entries(sparse.load_npz(path), str(path))
+        with path.open("rb") as handle:  # given a path, scipy leaves a damaged file open
+            entries = _entries(sparse.load_npz(handle), str(path))
     except DAMAGED as error:
         reason = str(error)[:200].splitlines()[0] if str(error) else "damaged"
         raise DataError(
