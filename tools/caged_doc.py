@@ -4,7 +4,8 @@
 
 rewrites what stands between the markers and leaves the rest alone:
 
-    <!-- runs: DATASET PROTOCOL -->   records of these methods below results/DATASET/PROTOCOL, a row per variant
+    <!-- runs: DATASET PROTOCOL -->   records of these methods below results/DATASET/PROTOCOL, a row per variant;
+                                       behind it may follow `except PATTERN ...`, for variants that are left out
     <!-- end -->
 
 Runs that failed or never ended are listed too. A difference to LightGCN is taken seed by seed, and only from a LightGCN
@@ -60,12 +61,18 @@ class Run:
 
 def updated(text: str, results: Path) -> str:
     """The document with every marked part generated anew."""
-    return filled(text, {"runs": lambda argument: _content(read_runs(results.joinpath(*argument.split())))})
+
+    def content(argument: str) -> str:
+        dataset, protocol, *hidden = argument.split()
+        return _content(read_runs(results / dataset / protocol, hidden[1:]))
+
+    return filled(text, {"runs": content})
 
 
-def read_runs(folder: Path) -> list[Run]:
-    """The runs of both methods, LightGCN first, by variant and seed."""
-    runs = [_read(path) for path in folder.glob("*/seed*.json") if _method_of(path) in METHODS]
+def read_runs(folder: Path, hidden: Sequence[str] = ()) -> list[Run]:
+    """The runs of both methods, LightGCN first, by variant and seed, but for the variants of `hidden` patterns."""
+    shown = [path for path in folder.glob("*/seed*.json") if not any(map(path.parent.match, hidden))]
+    runs = [_read(path) for path in shown if _method_of(path) in METHODS]
     return sorted(runs, key=lambda run: (_order(run.variant), run.variant, run.seed))
 
 

@@ -28,6 +28,7 @@ BASES = {
     "ease": "a fifth of the items in train",
     "ease-of-seen": "a fifth of the items in train or test",
 }
+WITHOUT_GPU = {"lightgcn": "lightgcn-without-gpu", "softmax": "softmax-without-gpu"}
 AROUND = 10  # epochs on either side of the best one
 
 
@@ -207,8 +208,27 @@ def seeds(study: Study) -> str:
     return markdown_table(header, rows)
 
 
+def without_gpu(study: Study) -> str:
+    """The same seed with and without a GPU: what it took, and what came out."""
+    rows = []
+    for row, on_cpu in WITHOUT_GPU.items():
+        for name in (row, on_cpu):
+            found = study.seeds("epinions-caged", "honest", name).finished
+            rows.append([_title(row), *_run_in_words(next((one for one in found if one.run.seed == 1), None))])
+    return markdown_table(["method", "on", "epochs", "minutes", "Recall@20", "niche Recall@20"], rows)
+
+
+def _run_in_words(one: Recorded | None) -> list[str]:
+    if one is None or one.content is None:
+        return [MISSING] * 5
+    content, metrics = one.content, one.content["metrics"]
+    machine = content["hardware"].get("gpu") or f"CPU, {content['threads']} threads"
+    values = [_number(metrics[key]) for key in ("recall@20", "recall@20/niche")]
+    return [machine, str(content["training"]["epochs"]), f"{one.seconds / 60:.1f}", *values]
+
+
 def _title(row: str) -> str:
-    return {"lightgcn": "LightGCN", "caged": "CAGED"}[row]
+    return {"lightgcn": "LightGCN", "caged": "CAGED", "softmax": "softmax"}[row]
 
 
 def _number(value: float) -> str:

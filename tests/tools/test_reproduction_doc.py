@@ -11,7 +11,7 @@ from tests.products.reproduction.studied import runs_of, small_plan, write_recor
 from tools import reproduction_doc
 from tools.marked import arguments_of
 from tools.reproduction_doc import updated
-from tools.reproduction_effects import Study, groups, ndcg, released, seeds, selection
+from tools.reproduction_effects import Study, groups, ndcg, released, seeds, selection, without_gpu
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reproduction.md"
@@ -83,7 +83,7 @@ def test_findings_follow_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_effects_are_gaps_until_something_is_recorded(tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     study = Study.read(plan.path, plan.results)
-    for effect in (released, selection, ndcg, groups):
+    for effect in (released, selection, ndcg, groups, without_gpu):
         assert "not recorded" in effect(study)
     assert "| Epinions | honest | LightGCN | 0 | - | - | +1.45%* |" in seeds(study)
 
@@ -95,8 +95,9 @@ def test_effects_hold_the_numbers_of_the_records(tmp_path: Path) -> None:
         write_record(plan, runs_of(plan, row, protocol="paper")[0], value, history=history)
         for run in runs_of(plan, row):
             if run.seed < 3:
-                write_record(plan, run, value + 0.001 * run.seed)
+                write_record(plan, run, value + 0.001 * run.seed, training={"epochs": 7})
     study = Study.read(plan.path, plan.results)
+    assert "| LightGCN | NVIDIA H200 | 7 | 1.5 | 0.1010 | 0.1010 |" in without_gpu(study)
     assert "| Epinions | CAGED | Recall@20, all | 0.1257 | 0.1100 | -12.5% | +1.45%* | +10.0% |" in released(study)
     assert "| Epinions | all | +1.45%* | +10.0% | +9.9% |" in selection(study)
     assert "| Epinions | +20.0% | +20.0% |" in selection(study)  # 0.12 beside two values of 0.1

@@ -27,6 +27,7 @@ def known(run, **changed):
         adjusted=run.kind == "adjust",
         device="cpu",
         seconds=10.0,
+        training=10.0,
         epochs=20,
         most_epochs=1000,
         interactions=1000,
@@ -58,6 +59,15 @@ def test_epochs_come_from_another_device_and_their_pace_from_this_one(runs):
     found = Estimator([of_gpu, here], "cpu")(plain)
     ratio = work_of(specification(plain).to_json()["config"], 1000) / here.work
     assert found.seconds == pytest.approx(3 * 10.0 / 5 * ratio)
+
+
+def test_what_is_around_the_epochs_counts_once(runs):
+    """A record of two epochs: four of its ten seconds read the data and tested."""
+    plain, wide = runs["first-paper-lightgcn-1"], runs["first-honest-wide-1"]
+    of_gpu = known(plain, device="cuda", epochs=3)
+    found = Estimator([of_gpu, known(wide, training=6.0, epochs=2, most_epochs=2)], "cpu")(plain)
+    ratio = work_of(specification(plain).to_json()["config"], 1000) / known(wide).work
+    assert found.seconds == pytest.approx(3 * 6.0 / 2 * ratio + 4.0)
 
 
 @pytest.mark.parametrize("name", ["first-honest-ease-1", "first-honest-galore-1", "first-honest-adjusted-1"])

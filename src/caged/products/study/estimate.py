@@ -42,6 +42,7 @@ class Known:
     adjusted: bool
     device: str
     seconds: float
+    training: float  # of them, in epochs
     epochs: int
     most_epochs: int  # that its settings allowed
     interactions: int
@@ -68,6 +69,7 @@ class Known:
                 adjusted=content.get("adjustment") is not None,
                 device=content["hardware"]["device"],
                 seconds=float(content["seconds"]["total"]),
+                training=float(content["seconds"].get("train", content["seconds"]["total"])),
                 epochs=int((content.get("training") or {}).get("epochs") or 0),
                 most_epochs=spec["config"]["train"]["epochs"],
                 interactions=interactions,
@@ -110,7 +112,7 @@ class Estimator:
         return _estimate(seconds, similar, "unknown" if seconds is None else "scaled")
 
     def _scaled(self, run: PlannedRun, device: str, similar: list[Known]) -> float | None:
-        """Epochs times seconds per epoch; None where either is not known, or there are no epochs."""
+        """Epochs times seconds per epoch, and what is around them; None where either is not known or there are none."""
         trained = [known for known in self._known if known.epochs and not known.adjusted]
         epochs = self._epochs(run, trained)
         nearby = [known for known in similar if known.epochs] or [
@@ -121,10 +123,10 @@ class Estimator:
             return None
         work = work_of(config, interactions)
         nearest = min(_apart(known.work, work) for known in nearby)
-        paces = [
-            known.seconds / known.epochs / known.work for known in nearby if _apart(known.work, work) < nearest + 0.01
-        ]
-        return min(epochs, float(config["train"]["epochs"])) * work * median(paces)
+        nearest_ones = [known for known in nearby if _apart(known.work, work) < nearest + 0.01]
+        pace = median(known.training / known.epochs / known.work for known in nearest_ones)
+        before_and_after = median(known.seconds - known.training for known in nearest_ones)
+        return min(epochs, float(config["train"]["epochs"])) * work * pace + before_and_after
 
     def _epochs(self, run: PlannedRun, trained: list[Known]) -> float | None:
         """Of the records that are most like it, whatever they ran on; those that ended at their limit say little."""
