@@ -1,0 +1,151 @@
+"""What training by columns costs by the formulas of docs/scale.md: bytes, memory and seconds on P devices.
+
+python -m benchmarks.columns_model --users 200M --items 20M --interactions 10B --k 64 --layers 2 --devices 8
+
+A second dimension, partitions of the users, is in the model and not in the program: `--partitions` splits the devices
+into so many groups, each with its part of the users and all items.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from benchmarks.billion import count
+from caged.data.ids import Array
+
+FLOAT = 4
+TABLES_HELD = 4  # trained tables, two moments of Adam, the best state
+TABLES_PASSING = 4  # gradients, propagated vectors, their gradient, one more while sums are made
+
+
+EDGE_COLUMNS = 5  # to find a row costs as much as to add so many of its columns (benchmarks/columns_check.py, CPU)
+
+
+def work(own: int, width: int = 64) -> float:
+    """Of propagation with `own` columns, against `width` of them."""
+    return (EDGE_COLUMNS + own) / (EDGE_COLUMNS + width)
+
+
+def summed(payload: float, ranks: int) -> float:
+    """Bytes that a rank sends in a ring that sums `payload` bytes."""
+    return 2 * (ranks - 1) / ranks * payload
+
+
+def gathered(payload: float, ranks: int) -> float:
+    """Bytes that a rank sends in a ring that gathers `payload` bytes of each."""
+    return (ranks - 1) * payload
+
+
+def sent_in_a_step(method: str, batch: int, width: int, ranks: int) -> float:
+    """Bytes that a rank sends: with BPR two partial scores per triple, with the softmax its columns of two rows; and
+    the partial L2 term."""
+    if ranks == 1:
+        return 0.0
+    if method == "softmax":
+        return gathered(FLOAT * (2 * batch * -(-width // ranks) + 1), ranks)
+    return summed(FLOAT * (2 * batch + 1), ranks)
+
+
+@dataclass(frozen=True)
+class Shape:
+    users: float
+    items: float
+    interactions: float
+    width: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is assumed of a device and of the wires between devices; see docs/scale.md for where it comes from."""
+
+    seconds_per_row: float  # to read and add one row of 64 float32 numbers in propagation
+    bytes_per_second: float  # between devices, per device
+    latency: float = 2e-5  # seconds of a message between devices
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of an epoch on one of the devices."""
+
+    memory: float  # bytes
+    graph: float  # bytes, part of memory
+    steps: int
+    sent: float  # bytes
+    computing: float  # seconds
+    sending: float  # seconds
+
+    @property
+    def seconds(self) -> float:
+        return self.computing + self.sending
+
+
+def cost(shape: Shape, devices: int, partitions: int, machine: Machine, steps: int = 200) -> Cost:
+    """An epoch of LightGCN with BPR on devices / partitions column groups of `partitions` parts of the users each.
+
+    A part holds its users' interactions and rows, and all items. After every layer the messages to items, which each
+    part has summed over its own users, are summed over the parts: (L forward + L backward) tables of items per step.
+    """
+    columns, batch = devices // partitions, shape.interactions / steps
+    own_width = -(-shape.width // columns)
+    interactions, users = shape.interactions / partitions, shape.users / partitions
+    graph = 8 * interactions + 8 * (users + shape.items)
+    tables = (TABLES_HELD + TABLES_PASSING) * FLOAT * (users + shape.items) * own_width
+    vectors = FLOAT * (users + shape.items) * shape.width if devices > 1 else 0.0
+    passing = TABLES_PASSING * FLOAT * (users + shape.items) * own_width
+    memory = graph + max(tables, tables - passing + vectors)  # steps, or whole vectors for ranking
+    layers = 2 * shape.layers  # forward and backward
+    rows = 2 * interactions * layers * steps
+    computing = rows * machine.seconds_per_row * work(own_width)
+    scores = summed(FLOAT * (2 * batch / partitions + 1), columns) if columns > 1 else 0.0
+    items = layers * summed(FLOAT * shape.items * own_width, partitions) if partitions > 1 else 0.0
+    sent = steps * (scores + items)
+    messages = steps * ((columns > 1) + layers * (partitions > 1))
+    sending = sent / machine.bytes_per_second + messages * machine.latency * math.ceil(math.log2(max(devices, 2)))
+    return Cost(memory, graph, steps, sent, computing, sending)
+
+
+def simulated_layer(matrix: csr_matrix, users: Array, items: Array, partitions: int) -> tuple[Array, Array, float]:
+    """One layer as `partitions` groups of users would compute it: new rows of users and items, and the bytes that a
+    group sends. `matrix` (M, N) holds the weights; a group has its rows of it, its users and all items."""
+    bounds = [round(part * matrix.shape[0] / partitions) for part in range(partitions + 1)]
+    parts = [(matrix[start:stop], users[start:stop]) for start, stop in pairwise(bounds)]
+    to_users = np.concatenate([weights @ items for weights, _ in parts])  # without a message
+    to_items = sum((weights.T @ own for weights, own in parts), start=np.zeros_like(items))  # one sum over the groups
+    return to_users, to_items, summed(items.nbytes, partitions)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--users", type=count, default=count("200M"))
+    parser.add_argument("--items", type=count, default=count("20M"))
+    parser.add_argument("--interactions", type=count, default=count("10B"))
+    parser.add_argument("--k", type=int, default=64)
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--devices", type=int, default=8)
+    parser.add_argument("--seconds-per-row", type=float, required=True, help="of 64 float32 numbers, in propagation")
+    parser.add_argument("--bytes-per-second", type=float, required=True, help="between devices")
+    given = parser.parse_args()
+    shape = Shape(given.users, given.items, given.interactions, given.k, given.layers)
+    machine = Machine(given.seconds_per_row, given.bytes_per_second)
+    print("partitions  GiB of a device  of it graph  GiB sent per epoch  s computing  s sending  s per epoch")
+    partitions = 1
+    while partitions <= given.devices:
+        if given.devices % partitions == 0 and given.devices // partitions <= given.k:
+            found = cost(shape, given.devices, partitions, machine)
+            cells = (found.memory / 2**30, found.graph / 2**30, found.sent / 2**30)
+            times = (found.computing, found.sending, found.seconds)
+            widths = (15, 11, 18, 11, 9, 11)
+            line = "  ".join(f"{value:>{size},.1f}" for value, size in zip((*cells, *times), widths, strict=True))
+            print(f"{partitions:>10}  {line}")
+        partitions *= 2
+
+
+if __name__ == "__main__":
+    main()
