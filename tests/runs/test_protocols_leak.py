@@ -157,9 +157,9 @@ def test_the_test_part_is_read_once_after_training(
         events.append("trained")
         return result
 
-    def evaluate_test(*arguments: Any) -> Any:
+    def evaluate_test(*arguments: Any, **options: Any) -> Any:
         events.append("tested")
-        return original_test(*arguments)
+        return original_test(*arguments, **options)
 
     monkeypatch.setattr(Loop, "run", run)
     monkeypatch.setattr(run_module, "evaluate_part", evaluate_test)
