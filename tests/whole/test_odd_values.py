@@ -29,7 +29,14 @@ def test_a_batch_larger_than_the_log_is_the_whole_log(log_csv: Path, tmp_path: P
     assert one == other
 
 
-def test_memory_that_nobody_has(log_csv: Path, tmp_path: Path) -> None:
+def test_memory_that_nobody_has_is_not_asked_for(log_csv: Path, tmp_path: Path) -> None:
+    sizes = options("method.embedding_size=999999999999", "train.epochs=1")
+    arguments = ["train", "--data", str(log_csv), "--method", "lightgcn", "--out", "run", *sizes]
+    refused_without_a_trace(tmp_path, arguments, "training needs about", "free", "method.embedding_size=")
+
+
+def test_memory_that_runs_out(log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caged.runs.planning.fitting.free_memory", lambda device: None)  # nobody knows how much there is
     sizes = options("method.embedding_size=999999999999", "train.epochs=1")
     outcome = caged("train", "--data", log_csv, "--method", "lightgcn", "--out", tmp_path / "run", *sizes)
     refused(outcome, "memory ran out", "method.embedding_size", "more memory")

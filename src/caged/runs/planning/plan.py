@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -97,8 +98,8 @@ def _advice(asked: Plan) -> Iterator[str]:
         enough = next((count for count in counts if fitting(devices=count)), None)
         if enough is not None:
             yield f"use --devices {enough}: {gib(needed(devices=enough))} each"
-    widths = range(columns - columns % NARROWEST, 0, -NARROWEST)
-    narrower = next((k for k in widths if work.devices <= k < columns and fitting(embedding_size=k)), None)
+    narrowest = -(-work.devices // NARROWEST) * NARROWEST  # a column for every device
+    narrower = _widest(memory, range(narrowest, columns, NARROWEST), lambda k: needed(embedding_size=k))
     if narrower is not None:
         yield f"use {narrower} columns (method.embedding_size={narrower}): {gib(needed(embedding_size=narrower))}"
     if work.validated and fitting(validated=False):
@@ -111,6 +112,12 @@ def _advice(asked: Plan) -> Iterator[str]:
         )
     elif narrower is None:
         yield "leave out rare users and items (caged data import --k-core), or use devices with more memory"
+
+
+def _widest(memory: int, widths: range, needed: Callable[[int], int]) -> int | None:
+    """The last of the widths that fits; memory grows with the width, and there may be billions of them."""
+    fitting = bisect_right(widths, memory, key=needed)
+    return widths[fitting - 1] if fitting else None
 
 
 def gib(count: float) -> str:
