@@ -54,6 +54,7 @@ CASES = {
     ),
     "tune-show": Case(("tune", "show", "tunes/kept", "--latex", "tune.tex"), ("tune.tex",)),
     "tune-preset": Case(("tune", "preset", "records/tunes/log.json", "-o", "tuned.toml"), ("tuned.toml",)),
+    "plan": Case(("plan", "--users", "20M", "--items", "2M", "--interactions", "1B", "--k", "256", "--memory", "80")),
     "tune-space": Case(("tune", "space", "lightgcn")),
     "study-run": Case(("study", "run", "plan.toml", "--dry-run", "--device", "cpu")),
     "study-status": Case(("study", "status", "plan.toml", "--device", "cpu")),

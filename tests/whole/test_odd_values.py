@@ -36,7 +36,7 @@ def test_memory_that_nobody_has_is_not_asked_for(log_csv: Path, tmp_path: Path) 
 
 
 def test_memory_that_runs_out(log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("caged.runs.planning.fitting.free_memory", lambda device: None)  # nobody knows how much there is
+    monkeypatch.setattr("caged.runs.planning.fitting.free_memory", lambda device: None)  # as if nobody knew
     sizes = options("method.embedding_size=999999999999", "train.epochs=1")
     outcome = caged("train", "--data", log_csv, "--method", "lightgcn", "--out", tmp_path / "run", *sizes)
     refused(outcome, "memory ran out", "method.embedding_size", "more memory")
