@@ -27,6 +27,7 @@ from benchmarks.billion_record import Record
 from benchmarks.circumstances import circumstances
 from benchmarks.device_log import DeviceLog, Shape, generate
 from benchmarks.memory import peak_memory
+from caged.arguments import counted
 from caged.config import build
 from caged.errors import CagedError
 from caged.evaluation.evaluate import make_validator
@@ -38,23 +39,21 @@ from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
 from caged.training.loop import AUTO, Validate
 
 METHODS = ("lightgcn", "softmax")
-SUFFIXES = {"k": 10**3, "M": 10**6, "B": 10**9}
 CHECKPOINT_SECONDS = 240.0
 SLOW_DISK = 0.4e9  # bytes per second that a first checkpoint is expected to take
 MARGIN = 1.1  # of the time of the longest epoch so far, before another one is begun
 
 
 def count(text: str) -> int:
-    """A number of things as people write it.
+    """A number of things as people write it, for argparse.
 
     >>> count("20M"), count("1.5k"), count("300")
     (20000000, 1500, 300)
     """
-    factor = SUFFIXES.get(text[-1:], 1)
     try:
-        return round(float(text[:-1] if factor > 1 else text) * factor)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number; write 300, 10k, 20M or 1B") from None
+        return counted("it", text)
+    except CagedError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 @dataclass

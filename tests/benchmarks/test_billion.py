@@ -74,4 +74,4 @@ def test_time_runs_out():
 def test_counts_are_written_as_people_write_them(capsys):
     with pytest.raises(SystemExit):
         main(["--users", "many", "--out", "x.json"])
-    assert "'many' is no number; write 300, 10k, 20M or 1B" in capsys.readouterr().err
+    assert "it is 'many'; write a whole number, such as 2000, 20M or 1.5B" in capsys.readouterr().err

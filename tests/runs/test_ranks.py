@@ -193,14 +193,20 @@ def test_a_rank_may_die_at_any_moment(log_csv, tmp_path, undisturbed):
         assert_ended_alike(folder, undisturbed)
 
 
+def training_on_two(log, folder):
+    """With its first checkpoint written."""
+    process = spawn("train", "--data", log, "--out", folder, *TRAINING, "--devices", "2", cwd=folder.parent)
+    while not (folder / "checkpoint" / "checkpoint.json").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    return process
+
+
 @linux
 @pytest.mark.slow
 def test_ctrl_c_ends_all_ranks_after_an_epoch(log_csv, tmp_path):
     folder = tmp_path / "run"
-    process = spawn("train", "--data", log_csv, "--out", folder, *TRAINING, "--devices", "2", cwd=tmp_path)
-    while not (folder / "checkpoint" / "checkpoint.json").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+    process = training_on_two(log_csv, folder)
     ranks = ranks_of(process)
     process.send_signal(signal.SIGINT)
     outcome = ended(process)
@@ -213,10 +219,7 @@ def test_ctrl_c_ends_all_ranks_after_an_epoch(log_csv, tmp_path):
 @pytest.mark.slow
 def test_ranks_end_with_their_launcher(log_csv, tmp_path):
     folder = tmp_path / "run"
-    process = spawn("train", "--data", log_csv, "--out", folder, *TRAINING, "--devices", "2", cwd=tmp_path)
-    while not (folder / "checkpoint" / "checkpoint.json").exists():
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.01)
+    process = training_on_two(log_csv, folder)
     ranks = ranks_of(process)
     process.kill()
     process.wait()
