@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -76,6 +77,71 @@ def test_the_answer_again_its_tables_its_record_and_its_preset(world: Path) -> N
     assert json.loads(run.out)["metrics"]["recall@20"] == tested["recall@20"]
 
 
+@pytest.fixture
+def ended(world: Path) -> Path:
+    """With a search in the folder t."""
+    outcome = caged("tune", "--data", "log.csv", *CLOSED, "--out", "t", "--json", cwd=world)
+    assert outcome.code == 0, outcome.err
+    return world
+
+
+def test_another_goal_for_the_same_trials(ended: Path) -> None:
+    shutil.rmtree(ended / "t" / "runs")  # nothing is left of the users but their recall
+    goal = ("--maximise", "ndcg@20", "--subject-to", "recall@20>=50% of mostpop")
+    again = caged("tune", "again", "t", *goal, "--out", "new/t", "--record", "r", "--variant", "ndcg", cwd=ended)
+    assert again.code == 0, again.err
+    assert "The trials were made to maximise recall@20; here they are judged by another goal." in again.out
+    assert "to train and test what is chosen now: caged tune --resume new/t" in again.err
+    assert "--preset new/t/presets/" in again.out
+    assert (ended / "new" / "t" / "tune.html").is_file()
+    record = json.loads((ended / "r" / "tunes" / "log-ndcg.json").read_text(encoding="utf-8"))
+    assert [call["command"].split()[1:3] for call in record["calls"]] == [["tune", "--data"], ["tune", "again"]]
+    stopped = caged("tune", "--resume", "new/t", "--budget", "0.000001s", cwd=ended)
+    assert "stopped before all tests were made; continue with: caged tune --resume new/t" in stopped.err
+    assert "--finish" not in stopped.err  # there is no search to end
+    done = caged("tune", "--resume", "new/t", "--json", cwd=ended)
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert (told["tested"], told["trials_made_for"]) == (True, "maximise recall@20")
+    assert (told["goal"]["objective"], told["subject_to"]) == ("ndcg@20", ["recall@20>=50% of mostpop"])
+
+
+def test_another_goal_as_json_is_the_file(ended: Path) -> None:
+    again = caged("tune", "again", "t", "--out", "same", "--json", cwd=ended)
+    assert again.code == 0, again.err
+    told = json.loads(again.out)
+    assert told == read_sealed_json(ended / "same" / "tune.json")
+    assert (told["tested"], told["tests_left"], told["trials_made_for"]) == (True, 0, None)
+    assert "--resume" not in again.err  # nothing is left to test
+    shown = caged("tune", "show", "same", "--json", cwd=ended)
+    assert json.loads(shown.out) == told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--maximise", "recall@10", "--out", "new"), "not measured in recall@10; choose one of "),
+        (("--maximise", "gini@20", "--out", "new"), "use --minimise gini@20"),
+        (("--maximise", "recal@20", "--out", "new"), "did you mean"),
+        (("--maximise", "recall@20", "--minimise", "gini@20", "--out", "new"), "two objectives"),
+        (("--subject-to", "recall@20>=99% of lightgcn", "--out", "new"), "names lightgcn, which was not searched in t"),
+        (("--subject-to", "recall@20", "--out", "new"), "--subject-to is 'recall@20'; write it as"),
+        (("--out", "t"), "output folder t is not empty"),
+        (("--out", "log.csv"), "is a file"),
+        (("--out", "new", "--variant", "niche"), "say where to write it with --record"),
+        (("--out", "new", "--record", "log.csv"), "cannot write records"),
+    ],
+)
+def test_a_goal_that_does_not_fit_is_refused(arguments: tuple[str, ...], words: str, ended: Path) -> None:
+    refused_without_a_trace(ended, ["tune", "again", "t", *arguments], words)
+
+
+def test_the_trials_of_a_search_that_has_not_ended_are_not_judged_again(world: Path) -> None:
+    stopped = caged("tune", "--data", "log.csv", *CLOSED, "--budget", "0.000001s", "--out", "t", cwd=world)
+    assert stopped.code == 0, stopped.err
+    refused_without_a_trace(world, ["tune", "again", "t", "--out", "new"], "the search in t has not ended")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -90,6 +156,8 @@ def test_the_answer_again_its_tables_its_record_and_its_preset(world: Path) -> N
         (("--resume", "t", "--trials", "3"), "leave --trials out"),
         (("--resume", "t"), "holds no journal.jsonl"),
         (("show", "t"), "holds no journal.jsonl"),
+        (("again", "t", "--out", "new"), "holds no journal.jsonl"),
+        (("again", "log.csv", "--out", "new"), "journal.jsonl"),
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--record", "log.csv"), "cannot write records"),
         (("show", "t", "--latex", "none/t.tex"), "cannot write --latex"),
         (("preset", "log.csv"), "not readable JSON"),

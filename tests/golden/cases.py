@@ -53,6 +53,13 @@ CASES = {
         ("tunes/new",),
     ),
     "tune-show": Case(("tune", "show", "tunes/kept", "--latex", "tune.tex"), ("tune.tex",)),
+    "tune-again": Case(
+        (
+            *("tune", "again", "tunes/kept", "--minimise", "gini@20"),
+            *("--subject-to", "recall@20>=95% of ease", "--out", "tunes/again"),
+        ),
+        ("tunes/again",),
+    ),
     "tune-preset": Case(("tune", "preset", "records/tunes/log.json", "-o", "tuned.toml"), ("tuned.toml",)),
     "plan": Case(("plan", "--users", "20M", "--items", "2M", "--interactions", "1B", "--k", "256", "--memory", "80")),
     "tune-space": Case(("tune", "space", "lightgcn")),

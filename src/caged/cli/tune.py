@@ -40,6 +40,7 @@ from caged.products.tune import (
     answer_tables,
     check_record,
     declared_space,
+    judge_again,
     make_settings,
     preset_of_record,
     read_record,
@@ -64,6 +65,15 @@ Record = Annotated[
 ]
 Variant = Annotated[str | None, typer.Option(help="Name of the record beside the dataset, e.g. niche.")]
 
+Maximise = Annotated[
+    str | None, typer.Option(help="Validation metric to raise, e.g. recall@20/niche [default: recall@20].")
+]
+Minimise = Annotated[str | None, typer.Option(help="Validation metric to lower instead, e.g. gini@20.")]
+SubjectTo = Annotated[
+    list[str] | None,
+    typer.Option(help="What must hold, e.g. 'recall@20>=99% of lightgcn' or 'gini@20<=0.8'; repeatable."),
+]
+
 app = group(invoke_without_command=True)
 
 
@@ -76,14 +86,9 @@ def tune(
     methods: Annotated[str | None, typer.Option(help="Methods, e.g. lightgcn,softmax,ease; see caged methods.")] = None,
     trials: Annotated[int, typer.Option(help="Trials of each method; the first has its defaults.")] = 20,
     epochs: Annotated[int, typer.Option(help="Most epochs of a trial, all stages together.")] = 200,
-    maximise: Annotated[
-        str | None, typer.Option(help="Validation metric to raise, e.g. recall@20/niche [default: recall@20].")
-    ] = None,
-    minimise: Annotated[str | None, typer.Option(help="Validation metric to lower instead, e.g. gini@20.")] = None,
-    subject_to: Annotated[
-        list[str] | None,
-        typer.Option(help="What must hold, e.g. 'recall@20>=99% of lightgcn' or 'gini@20<=0.8'; repeatable."),
-    ] = None,
+    maximise: Maximise = None,
+    minimise: Minimise = None,
+    subject_to: SubjectTo = None,
     preset: Annotated[
         list[str] | None,
         typer.Option(help="Named values or a TOML file, part of the defaults; repeatable, later wins."),
@@ -194,11 +199,11 @@ def tune(
             print_json({"folder": folder, "complete": False, "tested": False, "winner": None})
         sys.exit(INTERRUPTED if stop() else 0)
     _report(answer, as_json=as_json, record=record, variant=variant)
-    if not answer.tested:
+    if answer.tests.left:
+        say(f"stopped before all tests were made; {_go_on(answer.folder)}")
+    elif not answer.tested:
         say(f"stopped before the end: nothing is tested yet; {_go_on(answer.folder)}")
         say("to test what is chosen so far instead, and search no more, add --finish")
-    elif answer.tests.left:
-        say(f"stopped before all tests were made; {_go_on(answer.folder)}")
     if stopped:
         sys.exit(INTERRUPTED)
 
@@ -274,6 +279,35 @@ def show(
     for option, path in files.items():
         if path is not None:
             say(f"{option[2:]}: {path}")
+
+
+@app.command()
+def again(
+    folder: Annotated[Path, typer.Argument(help="Folder of a search that has ended.")],
+    out: Annotated[Path, typer.Option(help="New folder, a search with the same trials.")],
+    maximise: Maximise = None,
+    minimise: Minimise = None,
+    subject_to: SubjectTo = None,
+    record: Record = None,
+    variant: Variant = None,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
+    """Judge the trials of a search by another goal, without training.
+
+    The epoch of a trial never depends on the goal, so its validation metrics hold for any. What is chosen now and was
+    not tested is trained and tested with caged tune --resume OUT.
+
+    Examples:
+
+      caged tune again tunes/first --maximise recall@20/niche --out tunes/niche
+    """
+    check_record(record, variant)
+    wanted = [Constraint.parse(text) for text in subject_to or ()]
+    answer = judge_again(folder, out, _objective(maximise, minimise), wanted, command=command_line())
+    _report(answer, as_json=as_json, record=record, variant=variant)
+    if answer.tests.left:
+        say(f"to train and test what is chosen now: caged tune --resume {shlex.quote(str(out))}")
 
 
 @app.command("preset")

@@ -52,3 +52,9 @@ def test_one_side_may_lack_its_tests(answered: Answered) -> None:
     page = answer_html(answered(tests=Finals(on_test(ips=[0.4]), left=1)), COMMAND)
     check_page(page)
     assert "still to be made and tested: 1." in page
+
+
+def test_a_closed_search_without_a_test_is_not_called_open(answered: Answered) -> None:
+    page = answer_html(answered(tests=Finals(left=2)), COMMAND)
+    assert "still to be made and tested: 2." in page
+    assert "is not closed" not in page

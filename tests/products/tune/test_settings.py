@@ -27,6 +27,13 @@ def test_settings_survive_the_journal() -> None:
     assert made.wish_of("lightgcn") == Objective("recall@20")
 
 
+def test_a_goal_in_words() -> None:
+    assert make_settings("x", ["ease"]).goal_in_words == "maximise recall@20"
+    wanted = [Constraint.parse("recall@20 >= 99% of ease"), Constraint.parse("arp@20<=300")]
+    made = make_settings("x", ["ease"], objective=Objective("gini@20", maximise=False), constraints=wanted)
+    assert made.goal_in_words == "minimise gini@20 subject to recall@20>=99% of ease and arp@20<=300"
+
+
 def test_defaults_have_presets_as_their_base_and_fixed_values_are_not_searched() -> None:
     made = make_settings("x", ["lightgcn", "mostpop"], presets=["epinions"], fixed=["train.learning_rate=0.5"])
     assert made.defaults("lightgcn") == {"method.l2": 2e-4}

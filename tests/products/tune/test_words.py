@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from caged.products.tune.finals import Finals
+import pytest
+
+from caged.products.tune.finals import FinalRun, Finals
 from caged.products.tune.words import answer_sentences
 from tests.products.tune.answered import Answered, on_test, with_users
 
@@ -26,6 +28,26 @@ def test_an_interval_that_holds_zero_may_be_chance(answered: Answered, tmp_path:
         "Difference on the test part to lightgcn: 0.0000, 95% interval over users 0.0000 to 0.0000 (may be chance)."
     )
     assert left == "Trainings that are still to be made and tested: 2."
+
+
+@pytest.mark.parametrize("missing", ["ips", "lightgcn"])
+def test_nothing_is_said_of_the_test_part_where_one_of_the_two_has_no_test(answered: Answered, missing: str) -> None:
+    tested = on_test(lightgcn=[0.4], ips=[0.5])
+    del tested[missing]
+    assert answer_sentences(answered(tests=Finals(tested, left=1))) == [
+        "ips wins: recall@20 0.6367 on validation. Next is lightgcn with 0.5867 (ips: +8.5%).",
+        "Trainings that are still to be made and tested: 1.",
+    ]
+
+
+def test_a_winner_without_a_second_has_its_test(answered: Answered) -> None:
+    answer = answered("recall@20>=95% of ips", tests=Finals(on_test(ips=[0.5])))
+    assert answer_sentences(answer)[0].endswith(" On the test part ips reaches 0.5000 (one training).")
+
+
+def test_a_test_that_failed_is_no_number(answered: Answered) -> None:
+    tested = {**on_test(ips=[0.5]), "lightgcn": [FinalRun(1, Path("r"), None, "the loss became nan")]}
+    assert answer_sentences(answered(tests=Finals(tested)))[0].endswith("ips reaches 0.5000 (one training).")
 
 
 def test_a_constraint_is_told_with_its_number(answered: Answered) -> None:

@@ -13,6 +13,7 @@ turns       who is next, and what a trial may know
 watching    how far a search has come
 search      who trains when
 choice      what was found, on validation
+again       the same trials judged by another goal
 finish      what was chosen, trained anew and tested
 finals      which trainings these are, and what is kept of them
 presets     what was chosen, as a file and a command
@@ -22,6 +23,7 @@ answer      who wins, as JSON; words, tables, text and page say it to people
 record      what goes under version control, and the preset that comes from it
 """
 
+from caged.products.tune.again import judge_again
 from caged.products.tune.answer import Answer, answer_json
 from caged.products.tune.journal import STOPPED, Journal, Trial
 from caged.products.tune.objective import Constraint, Goal, Limit, Objective, front
@@ -58,6 +60,7 @@ __all__ = [
     "check_record",
     "declared_space",
     "front",
+    "judge_again",
     "load_search_data",
     "make_settings",
     "preset_of_record",

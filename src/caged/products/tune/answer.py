@@ -32,6 +32,7 @@ class Answer:
     choice: Choice
     tests: Finals = field(default_factory=Finals)
     complete: bool = True  # every trial was made
+    made_for: str | None = None  # the goal that the trials were proposed for, where it is another one
     data: Mapping[str, str] = field(default_factory=dict)  # fingerprints of the parts that were searched on
     calls: tuple[Mapping[str, Any], ...] = ()  # the commands that did the work, and their machines
 
@@ -85,12 +86,16 @@ class Answer:
     @property
     def devices(self) -> list[str]:
         """Where it was trained."""
-        machines = [call["hardware"] for call in self.calls]
-        return list(dict.fromkeys(str(one.get("gpu") or one["cpu"]) for one in machines))
+        return list(dict.fromkeys(str(one.get("gpu") or one["cpu"]) for one in self._machines))
 
     @property
     def on_gpu(self) -> bool:
-        return any(call["hardware"]["device"] == "cuda" for call in self.calls)
+        return any(one["device"] == "cuda" for one in self._machines)
+
+    @property
+    def _machines(self) -> list[Mapping[str, Any]]:
+        """A call that only judged again has none."""
+        return [call["hardware"] for call in self.calls if "hardware" in call]
 
     def command(self, chosen: Chosen) -> str:
         assert chosen.trial is not None
@@ -99,7 +104,16 @@ class Answer:
 
 def make_answer(search: Search, choice: Choice, tests: Finals, *, complete: bool) -> Answer:
     journal = search.journal
-    return Answer(search.folder, search.settings, choice, tests, complete, journal.data, tuple(journal.calls))
+    return Answer(
+        search.folder,
+        search.settings,
+        choice,
+        tests,
+        complete,
+        journal.made_for,
+        journal.data,
+        tuple(journal.calls),
+    )
 
 
 def write_answer(answer: Answer) -> Path:
@@ -131,6 +145,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "leads": [one.to_json() for one in answer.leads],
         "gains": [one.to_json() for one in answer.gains],
         "goal": goal_json(choice.goal),
+        "trials_made_for": answer.made_for,
         "subject_to": [str(each) for each in answer.settings.constraints],
         "rounds": choice.rounds,
         "dropped_trials": choice.dropped,

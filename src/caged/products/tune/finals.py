@@ -76,7 +76,7 @@ def _final_run(search: Search, final: Final) -> FinalRun:
         reason=told.get("reason"),
         epochs=told["epochs"],
         seconds=told["seconds"],
-        users=search.folder / USERS / _name(final),
+        users=search.folder / USERS / users_name(final),
     )
 
 
@@ -125,7 +125,8 @@ def final_spec(search: Search, choice: Choice, final: Final) -> ExperimentSpec:
     return replace(spec, eval=replace(spec.eval, k=(*own, *missing)))
 
 
-def _name(final: Final) -> str:
+def users_name(final: Final) -> str:
+    """Of the folder of what is kept of each user, and of that of the run."""
     method, setting, seed = final
     return f"{method}-seed{seed}" if setting == "tuned" else f"{method}-default-seed{seed}"
 
@@ -134,7 +135,7 @@ def _name(final: Final) -> str:
 
 
 def run_folder(search: Search, final: Final) -> Path:
-    return search.folder / RUNS / _name(final)
+    return search.folder / RUNS / users_name(final)
 
 
 def keep_test(search: Search, choice: Choice, final: Final) -> None:
@@ -142,7 +143,7 @@ def keep_test(search: Search, choice: Choice, final: Final) -> None:
     folder = run_folder(search, final)
     metrics = read_sealed_json(folder / METRICS)["metrics"]
     keys = [MetricKey.parse(key) for key in choice.keys if key in metrics]
-    _keep_users(folder, search.folder / USERS / _name(final), keys)
+    keep_users(folder, search.folder / USERS / users_name(final), keys)
     run = RunFolder.read(folder).run
     epochs = (run.training or {}).get("epochs", 0)
     _write(search, final, metrics=metrics, epochs=epochs, seconds=seconds_of(run))
@@ -161,7 +162,7 @@ def _write(search: Search, final: Final, **told: object) -> None:
     search.journal.write("tested", method=method, setting=setting, seed=seed, **told)
 
 
-def _keep_users(run: Path, target: Path, keys: Sequence[MetricKey]) -> None:
+def keep_users(run: Path, target: Path, keys: Sequence[MetricKey]) -> None:
     """Of the tables per user, the columns that differences in these keys need."""
     target.mkdir(parents=True, exist_ok=True)
     stored = pq.read_schema(run / PER_USER).names

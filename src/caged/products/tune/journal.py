@@ -3,9 +3,10 @@
 A line is a JSON object with its checksum. A process that is killed while it writes leaves at most a torn last line,
 which the next one cuts off; any other line that does not have its checksum is an error.
 
-Events: `begin` (the settings), `start` and `end` of a trial, `lost` (a trial whose process died or was stopped; it is
-queued again with the same values), `frozen` (a reference is tuned), `closed` (no more trials: the test part is read),
-`tested` (a final training), `test_defaults` (the defaults are to be tested, too), `call` (a command on a machine).
+Events: `begin` (the settings; `made_for`, where the trials were made for another goal), `start` and `end` of a trial,
+`lost` (a trial whose process died or was stopped; it is queued again with the same values), `frozen` (a reference is
+tuned), `closed` (no more trials: the test part is read), `tested` (a final training), `test_defaults` (the defaults are
+to be tested, too), `call` (a command on a machine).
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Journal:
     path: Path
     settings: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)  # what the parts were when the search began
+    made_for: str | None = None  # the goal that the trials were proposed for, where it is another one
     trials: dict[tuple[str, int], Trial] = field(default_factory=dict)
     frozen: dict[str, int] = field(default_factory=dict)  # method -> its number of trials
     closed: bool = False
@@ -112,6 +114,7 @@ class Journal:
         event = entry["event"]
         if event == "begin":
             self.settings, self.data = entry["settings"], entry["data"]
+            self.made_for = entry.get("made_for")
         elif event == "start":
             trial = self.trials.setdefault(
                 (entry["method"], entry["trial"]), Trial(entry["method"], entry["trial"], entry["values"])

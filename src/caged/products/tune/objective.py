@@ -44,6 +44,9 @@ class Objective:
         return self.key
 
 
+USUAL = Objective("recall@20")
+
+
 def checked_key(text: str) -> MetricKey:
     key = MetricKey.parse(text)
     if key.group not in key.metric.groups:

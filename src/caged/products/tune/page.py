@@ -31,7 +31,7 @@ from caged.products.tune.tables import (
     setting_text,
     tuned_table,
 )
-from caged.products.tune.words import chance, held, lead_over_second, still_to_test
+from caged.products.tune.words import chance, held, judged_again, lead_over_second, still_to_test
 
 _STRONGEST = 10  # options in the chart
 _TERMS = {
@@ -81,17 +81,18 @@ def _who(methods: Sequence[str]) -> str:
 
 def _given(answer: Answer) -> str:
     settings = answer.settings
-    return (
+    said = (
         f"Each method had {answer.choice.rounds} trials of at most {settings.epochs} epochs and seed {settings.seed}; "
         "its defaults were the first trial."
     )
+    return said if answer.made_for is None else f"{said} {judged_again(answer.made_for)}"
 
 
 def _notice(answer: Answer) -> str:
-    if not answer.tested:
-        return "The search is not closed: nothing is tested yet, and what is chosen may change."
     if answer.tests.left:
         return still_to_test(answer)
+    if not answer.tested:
+        return "The search is not closed: nothing is tested yet, and what is chosen may change."
     return ""
 
 

@@ -12,7 +12,7 @@ from caged.arguments import checked_seed, whole_number
 from caged.config import parse_override, value_text
 from caged.errors import ConfigError
 from caged.models import registered
-from caged.products.tune.objective import Constraint, Objective
+from caged.products.tune.objective import USUAL, Constraint, Objective
 from caged.products.tune.space import OWNED, Space, Values, declared_space, read_spaces, space_from_json, space_json
 from caged.runs.spec import ExperimentSpec, resolve
 
@@ -50,6 +50,13 @@ class Settings:
         found["constraints"] = tuple(Constraint(**constraint) for constraint in found["constraints"])
         found["spaces"] = {method: space_from_json(space) for method, space in found["spaces"].items()}
         return cls(**found)
+
+    @property
+    def goal_in_words(self) -> str:
+        """Such as `maximise recall@20/niche subject to recall@20>=99% of lightgcn`."""
+        wish = f"{'maximise' if self.objective.maximise else 'minimise'} {self.objective.key}"
+        held = " and ".join(map(str, self.constraints))
+        return f"{wish} subject to {held}" if held else wish
 
     @property
     def wished_keys(self) -> tuple[str, ...]:
@@ -130,7 +137,7 @@ def make_settings(
         epochs=whole_number("--epochs", epochs, least=1, most=MOST),
         seed=checked_seed(seed),
         seeds=whole_number("--seeds", seeds, least=1, most=1000),
-        objective=objective or Objective("recall@20"),
+        objective=objective or USUAL,
         constraints=tuple(constraints),
         presets=tuple(presets),
         fixed=tuple(fixed),

@@ -10,6 +10,15 @@ from caged.products.tune.evidence import Bounds, Margin
 
 def answer_sentences(answer: Answer) -> list[str]:
     """Who wins, by how much, and how sure that is."""
+    said = _verdict(answer)
+    if answer.made_for is not None:
+        said.append(judged_again(answer.made_for))
+    if answer.tests.left:
+        said.append(still_to_test(answer))
+    return said
+
+
+def _verdict(answer: Answer) -> list[str]:
     winner = answer.winner
     if winner is None:
         return [f"No method wins: no trial {held(answer) or 'succeeded'}."]
@@ -19,15 +28,17 @@ def answer_sentences(answer: Answer) -> list[str]:
     sentences = [f"{text}, the best of all that {kept}." if kept else f"{text}."]
     if second is not None:
         sentences.append(_by_how_much(answer, winner, second, key))
-    if answer.tested:
-        sentences.append(_on_test(answer, winner, key))
+    if on_test := _on_test(answer, winner, second, key):
+        sentences.append(on_test)
     said = [" ".join(sentences)]
     margin = lead_over_second(answer)
     if margin is not None and (sure := how_sure(margin)):
         said.append(f"Difference on the test part to {margin.name}: {sure}.")
-    if answer.tests.left:
-        said.append(still_to_test(answer))
     return said
+
+
+def judged_again(made_for: str) -> str:
+    return f"The trials were made to {made_for}; here they are judged by another goal."
 
 
 def still_to_test(answer: Answer) -> str:
@@ -81,12 +92,13 @@ def _by_how_much(answer: Answer, winner: Chosen, second: Chosen, key: str) -> st
     return f"Next is {second.method} with {number(answer.validated(second, key))} ({winner.method}: {ahead})."
 
 
-def _on_test(answer: Answer, winner: Chosen, key: str) -> str:
-    seeds = len(answer.tested.get(winner.method, []))
+def _on_test(answer: Answer, winner: Chosen, second: Chosen | None, key: str) -> str:
+    """Nothing where one of the two has no test yet: half of a comparison invites to make up the rest."""
+    mine, seeds = answer.test_mean(winner.method, key), len(answer.tested.get(winner.method, []))
+    if mine is None or (second is not None and second.method not in answer.tested):
+        return ""
     over = f"the mean of {seeds} seeds" if seeds > 1 else "one training"
-    mine = answer.test_mean(winner.method, key)
     text = f"On the test part {winner.method} reaches {number(mine)} ({over})"
-    second = answer.second
     theirs = None if second is None else answer.test_mean(second.method, key)
     if second is None or theirs is None:
         return f"{text}."
