@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -128,20 +129,22 @@ def on_ranks(size: int, spec: ExperimentSpec) -> tuple[Found, dict[str, torch.Te
 
 
 def _alone(_rank_number: int, _size: int, _port: int, spec: ExperimentSpec, out: str) -> None:
-    torch.save(trained(spec, WHOLE), out)
+    found, tables = trained(spec, WHOLE)
+    torch.save((found, {name: table.cpu() for name, table in tables.items()}), out)
 
 
-def measured(data: str, methods: list[str], ranks: list[int], epochs: int, device: str) -> list[Found]:
+def measured(specs: Iterable[ExperimentSpec], ranks: Iterable[int]) -> list[Found]:
     rows: list[Found] = []
-    for name in methods:
-        spec = specification(data, name, epochs, device)
+    for spec in specs:
         alone, tables = on_ranks(1, spec)
         for size in ranks:
             found, others = (alone, tables) if size == 1 else on_ranks(size, spec)
             learned = [key for key in tables if not key.startswith("estimator")]
             apart = max(float((tables[key] - others[key]).abs().max()) for key in learned)
             metrics = max(abs(alone["metrics"][key] - found["metrics"][key]) for key in METRICS)
-            rows.append({"method": name, "ranks": size, **found, "tables_differ": apart, "metrics_differ": metrics})
+            rows.append(
+                {"method": spec.method, "ranks": size, **found, "tables_differ": apart, "metrics_differ": metrics}
+            )
             print(rows[-1], flush=True)
     return rows
 
@@ -171,14 +174,18 @@ def main() -> None:
     parser.add_argument("--ranks", default="1,2,4")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--set", action="append", default=[], help="such as method.embedding_size=256; repeatable")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     ranks = [int(part) for part in given.ranks.split(",")]
-    rows = measured(given.data, given.methods.split(","), ranks, given.epochs, given.device)
+    options = tuple(given.set)
+    specs = [specification(given.data, name, given.epochs, given.device, options) for name in given.methods.split(",")]
+    rows = measured(specs, ranks)
     print("\n".join(text(rows)))
     if given.out is not None:
-        about = {"data": given.data, "epochs": given.epochs}
-        write_json(given.out, {**about, "rows": rows, **circumstances("benchmarks.columns")})
+        about = {"data": given.data, "epochs": given.epochs, "options": given.set}
+        where = circumstances("benchmarks.columns", resolve_device(given.device))
+        write_json(given.out, {**about, "rows": rows, **where})
 
 
 if __name__ == "__main__":

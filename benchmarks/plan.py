@@ -4,9 +4,10 @@
     python -m benchmarks.plan --device cuda --calibrate --out benchmarks/results/plan_h200.json
 
 Every shape is trained on in a process of its own, on a log that is generated there (`benchmarks.device_log`). Memory is
-the most that torch took from the GPU, or the most that was resident on CPU, beyond the log. An epoch is measured as a
-whole on CUDA; on CPU it is its sampling and as many times the fastest of some steps as it has steps. `--calibrate`
-measures other shapes than the check, fits the rates of this device to them and writes them into rates.json.
+the most that torch took from the GPU, or the most that was resident on CPU; what the log leaves behind counts, as the
+graph is made of it. An epoch is measured as a whole on CUDA; on CPU it is its sampling and as many times the fastest of
+some steps as it has steps. `--calibrate` measures other shapes than the check, fits the rates of this device to them
+and writes them into rates.json.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from caged.runs.planning.inventory import inventory
 from caged.runs.planning.pace import Measured, Rates, fitted, rates_of, seconds_per_epoch, write_rates
 from caged.runs.planning.workload import Workload
 
+VALIDATED_USERS = 200  # whom validation ranks for
 # (users, items, interactions, columns, layers, method)
 Shape = tuple[int, int, int, int, int, str]
 CHECKED: dict[str, list[Shape]] = {
@@ -72,7 +74,7 @@ CALIBRATED: dict[str, list[Shape]] = {
 
 def workload(shape: Shape, device: str) -> Workload:
     users, items, interactions, columns, layers, method = shape
-    return Workload(users, items, interactions, columns, layers, method, device)
+    return Workload(users, items, interactions, columns, layers, method, device, validation_users=VALIDATED_USERS)
 
 
 # ---------------------------------------------------------------- in the process that compares
@@ -98,9 +100,11 @@ def compared(found: dict[str, Any], device: str, rates: Rates) -> dict[str, Any]
     return {
         **found,
         "predicted_bytes": needed.peak,
+        "predicted_bytes_in_tensors": needed.in_tensors,
         "predicted_seconds": seconds_per_epoch(work, rates),
         "peak_phase": needed.peak_phase,
         "memory_ratio": needed.peak / found["memory_bytes"],
+        "tensors_ratio": (needed.in_tensors or needed.peak) / max(found["peaks_by_phase"].values()),
         "time_ratio": seconds_per_epoch(work, rates) / found["seconds"],
     }
 
@@ -128,28 +132,52 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         sys.stdout.write(json.dumps(measure(json.loads(chosen.measure), chosen.device)) + "\n")
         return
-    shapes = (CALIBRATED if chosen.calibrate else CHECKED)[chosen.device]
-    found = []
-    for shape in shapes:
-        found.append(in_own_process(shape, chosen.device))
-        if not chosen.calibrate:
-            say(compared(found[-1], chosen.device, rates_of(chosen.device)))
-    rates = rates_of(chosen.device)
-    if chosen.calibrate:
-        source = f"python -m benchmarks.plan --device {chosen.device} --calibrate"
-        rates = fitted([measured(one, chosen.device) for one in found], found[0]["hardware"], source)
-        for one in found:
-            say(compared(one, chosen.device, rates))
-        write_rates(chosen.device, rates)
-    lines = [compared(one, chosen.device, rates) for one in found]
-    worst = {name: max(abs(line[name] - 1) for line in lines) for name in ("memory_ratio", "time_ratio")}
-    sys.stdout.write(f"at most {worst['memory_ratio']:.0%} off in memory and {worst['time_ratio']:.0%} in time\n")
-    if chosen.out:
-        from benchmarks.circumstances import circumstances
+    compare = calibrate if chosen.calibrate else check
+    compare(chosen.device, chosen.out)
 
-        make_parent(chosen.out)
-        content = {"lines": lines, "rates": asdict(rates), "calibrated": chosen.calibrate}
-        write_json(chosen.out, {**content, **circumstances("benchmarks.plan")})
+
+def check(device: str, out: Path | None) -> None:
+    """The record is written after every shape: one that fails takes no other along."""
+    rates = rates_of(device)
+    lines: list[dict[str, Any]] = []
+    for shape in CHECKED[device]:
+        lines.append(compared(in_own_process(shape, device), device, rates))
+        say(lines[-1])
+        write(out, device, lines, rates, calibrated=False)
+    say_worst(lines)
+
+
+def calibrate(device: str, out: Path | None) -> None:
+    found = [in_own_process(shape, device) for shape in CALIBRATED[device]]
+    source = out.name if out else f"python -m benchmarks.plan --device {device} --calibrate"
+    rates = fitted([measured(one, device) for one in found], found[0]["hardware"], source)
+    write_rates(device, rates)
+    lines = [compared(one, device, rates) for one in found]
+    for line in lines:
+        say(line)
+    write(out, device, lines, rates, calibrated=True)
+    say_worst(lines)
+
+
+def worst(lines: list[dict[str, Any]]) -> dict[str, float]:
+    return {name: max(abs(line[name] - 1) for line in lines) for name in ("memory_ratio", "time_ratio")}
+
+
+def say_worst(lines: list[dict[str, Any]]) -> None:
+    off = worst(lines)
+    sys.stdout.write(f"at most {off['memory_ratio']:.0%} off in memory and {off['time_ratio']:.0%} in time\n")
+
+
+def write(out: Path | None, device: str, lines: list[dict[str, Any]], rates: Rates, *, calibrated: bool) -> None:
+    if out is None:
+        return
+    import torch
+
+    from benchmarks.circumstances import circumstances
+
+    make_parent(out)
+    content = {"lines": lines, "worst": worst(lines), "rates": asdict(rates), "calibrated": calibrated}
+    write_json(out, {**content, **circumstances("benchmarks.plan", torch.device(device))})
 
 
 if __name__ == "__main__":

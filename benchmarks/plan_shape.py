@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from benchmarks.billion import make_method, sampled_validation
 from benchmarks.device_log import Shape, generate
 from benchmarks.memory import peak_memory
+from benchmarks.plan import VALIDATED_USERS
 from caged.graph import AnySampler, BipartiteGraph, Epoch, make_sampler
+from caged.models import Method
 from caged.models.contract import EpochContext
 from caged.optimiser import adam
 from caged.runs.environment import hardware
@@ -21,7 +23,6 @@ from caged.training.loop import AUTO, TrainConfig, Validate
 from caged.training.step import Steps, make_steps
 
 STEPS = 3  # taken on CPU, after one that is not counted
-SAMPLED_USERS = 200  # whom validation ranks for
 
 
 class Memory:
@@ -40,10 +41,11 @@ class Memory:
         """The phase has ended: the most that was in use meanwhile."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-            self.phases[phase] = torch.cuda.max_memory_allocated(self._device)
+            most = torch.cuda.max_memory_allocated(self._device)
             self._reserved = max(self._reserved, torch.cuda.max_memory_reserved(self._device))
         else:
-            self.phases[phase] = peak_memory()
+            most = peak_memory()
+        self.phases[phase] = max(most, self.phases.get(phase, 0))
         self._forget()
 
     def _forget(self) -> None:
@@ -73,10 +75,13 @@ def measure(shape: list[Any], device_name: str) -> dict[str, Any]:
     optimizer = adam(method.parameters(stage), learning_rate, device)
     steps = make_steps(method, optimizer, generators, record=True)
     method.begin_epoch(EpochContext(stage.name, 1, sampler.steps, validate, sampler=sampler))
-    seconds, drawing = _epoch(steps, sampler, generators, memory)
-    best = method.state().clone()  # noqa: F841 - it takes its memory while validation takes more
-    validate(method.scorer())
-    memory.mark("validation")
+    taken = _Taken(steps, sampler, generators, memory)
+
+    def rank() -> None:
+        validate(method.scorer())
+        memory.mark("validation")
+
+    seconds, drawing = taken.on_cuda(method, rank) if device.type == "cuda" else taken.on_cpu(method, rank)
     return {
         "shape": shape,
         "interactions": graph.edge_count,
@@ -90,7 +95,7 @@ def measure(shape: list[Any], device_name: str) -> dict[str, Any]:
 
 def _graph(shape: Shape, device: torch.device) -> tuple[BipartiteGraph, Validate, Memory]:
     """The log is generated before anything counts."""
-    log = generate(shape, SAMPLED_USERS, device)
+    log = generate(shape, VALIDATED_USERS, device)
     validate = sampled_validation(log, device)
     offsets, rows, item_count = log.user_offsets, log.items, log.item_count
     del log
@@ -100,27 +105,45 @@ def _graph(shape: Shape, device: torch.device) -> tuple[BipartiteGraph, Validate
     return graph, validate, memory
 
 
-def _epoch(steps: Steps, sampler: AnySampler, generators: Generators, memory: Memory) -> tuple[float, float]:
-    """Seconds of an epoch and of drawing its triples. On CPU only some of its steps are taken."""
+class _Taken(NamedTuple):
+    """Epochs and validations in the order of the loop. Both ways return the seconds of an epoch and of its drawing."""
 
-    def draw() -> None:
-        for _ in sampler.blocks(generators["bench"]):
-            pass
+    steps: Steps
+    sampler: AnySampler
+    generators: Generators
+    memory: Memory
 
-    if generators.device.type == "cuda":
-        timed(lambda: steps.run(sampler.blocks(generators["sampling"])), generators.device)  # records the step
-        memory.mark("recording")
-        seconds = timed(lambda: steps.run(sampler.blocks(generators["sampling"])), generators.device)
-        drawing = timed(draw, generators.device)
-        memory.mark("steps")
+    def on_cuda(self, method: Method[Any], rank: Callable[[], None]) -> tuple[float, float]:
+        """The first epoch records the step; the second is the one that counts."""
+        self._timed_epoch()
+        self.memory.mark("recording")
+        rank()
+        best = method.state().clone()  # noqa: F841 - it takes its memory from now on
+        seconds = self._timed_epoch()
+        drawing = timed(self._draw, self.generators.device)
+        self.memory.mark("steps")
+        rank()
         return seconds, drawing
-    drawing = timed(draw, generators.device)
-    memory.mark("drawing")
-    block = next(iter(sampler.blocks(generators["sampling"])))
-    batches = [Epoch(*(part[step : step + 1] for part in block.parts)) for step in range(STEPS + 1)]
-    taken = [timed(_running(steps, batch), generators.device) for batch in batches][1:]
-    memory.mark("steps")
-    return drawing + sampler.steps * min(taken), drawing
+
+    def on_cpu(self, method: Method[Any], rank: Callable[[], None]) -> tuple[float, float]:
+        """Only some of its steps are taken."""
+        drawing = timed(self._draw, self.generators.device)
+        self.memory.mark("drawing")
+        block = next(iter(self.sampler.blocks(self.generators["sampling"])))
+        batches = [Epoch(*(part[step : step + 1] for part in block.parts)) for step in range(STEPS + 1)]
+        taken = [timed(_running(self.steps, batch), self.generators.device) for batch in batches][1:]
+        self.memory.mark("steps")
+        del block, batches
+        best = method.state().clone()  # noqa: F841 - it takes its memory while validation takes more
+        rank()
+        return drawing + self.sampler.steps * min(taken), drawing
+
+    def _timed_epoch(self) -> float:
+        return timed(lambda: self.steps.run(self.sampler.blocks(self.generators["sampling"])), self.generators.device)
+
+    def _draw(self) -> None:
+        for _ in self.sampler.blocks(self.generators["bench"]):
+            pass
 
 
 def _running(steps: Steps, batch: Epoch) -> Callable[[], object]:

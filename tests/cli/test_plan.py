@@ -19,7 +19,7 @@ def test_a_billion_fits_one_large_device() -> None:
 
 
 def test_what_does_not_fit_is_told_with_a_way_out() -> None:
-    done = caged("plan", *BILLION, "--memory", "40")
+    done = caged("plan", *BILLION, "--memory", "50")
     assert done.code == 0
     assert "It does not fit: use --devices 2" in done.out
 

@@ -52,4 +52,11 @@ def test_several_devices_tell_each_other_scores() -> None:
 
 
 def test_methods_with_weights_per_edge_have_a_lower_bound() -> None:
-    assert "lower bound" in plan(replace(BILLION, method="caged"), 80 * GIB).notes[0]
+    assert any("lower bound" in note for note in plan(replace(BILLION, method="caged"), 80 * GIB).notes)
+
+
+def test_what_torch_keeps_is_told_apart_from_tensors() -> None:
+    made = plan(BILLION, 80 * GIB)
+    assert "tensors of up to 5" in made.notes[0]
+    assert made.to_json()["memory_bytes"]["in_tensors"] < made.needed.peak
+    assert plan(replace(BILLION, device="cpu"), 80 * GIB).notes == []

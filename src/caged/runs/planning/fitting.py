@@ -43,6 +43,7 @@ def refuse_what_cannot_fit(spec: ExperimentSpec, train: Interactions, device: to
         devices=min(ranks, width),
         batch_size=spec.train.batches(len(train))[0],
         validated=holds_out_validation(registered(spec.method).method(spec.config), spec.train),
+        validation_users=spec.train.validation_users,
         wide_tables=spec.train.precision in ("float32", "tf32"),
     )
     # Ranks on one machine share its memory, and a GPU where there are more of them than GPUs.

@@ -46,6 +46,11 @@ class Plan:
     @property
     def notes(self) -> list[str]:
         said = []
+        if self.needed.in_tensors is not None:
+            said.append(
+                f"the memory is what torch takes from the device: tensors of up to {gib(self.needed.in_tensors)}, and "
+                f"free blocks that it keeps"
+            )
         if self.work.method in PER_EDGE:
             said.append(
                 f"{self.work.method} holds more beside its weights per interaction, and its epochs take longer: both "
@@ -60,6 +65,7 @@ class Plan:
             "workload": {**asdict(self.work), "batch_size": self.work.batch, "steps": self.work.steps},
             "memory_bytes": {
                 "predicted": self.needed.peak,
+                "in_tensors": self.needed.in_tensors,
                 "available": self.memory_bytes,
                 "peak_phase": self.needed.peak_phase,
                 "allocations": [

@@ -13,6 +13,7 @@ PLANNED = (*FACTORED, *PER_EDGE)
 SYMMETRIC = tuple(name for name in FACTORED if name != "adjnorm")
 DEVICES = ("cuda", "cpu")
 
+INT32 = 2**31 - 1
 AUTO_STEPS = 200  # as `TrainConfig.batches`, which needs torch to be imported
 AUTO_BATCH = 2048
 AUTO_MULTIPLE = 256
@@ -42,11 +43,14 @@ class Workload:
     devices: int = 1
     batch_size: int | None = None  # None: auto
     validated: bool = True  # a validation part chooses the epoch, so the best tables are kept
+    validation_users: int | None = None  # whom it ranks for; None: everybody
     wide_tables: bool = False  # propagation in float32 on CUDA
 
     def __post_init__(self) -> None:
         for name in ("users", "items", "interactions", "embedding_size", "devices"):
             at_least_one(name, getattr(self, name))
+        if self.validation_users is not None:
+            at_least_one("validation_users", self.validation_users)
         choice("device", self.device, DEVICES)
         if self.layers < 0:
             raise ConfigError(f"layers is {self.layers}; it must be 0 or more")
@@ -68,6 +72,11 @@ class Workload:
     @property
     def nodes(self) -> int:
         return self.users + self.items
+
+    @property
+    def offset_bytes(self) -> int:
+        """Of a place in the rows of a graph."""
+        return 4 if self.interactions < INT32 else 8
 
     @property
     def columns(self) -> int:

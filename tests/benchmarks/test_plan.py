@@ -1,0 +1,88 @@
+"""`caged plan` against what was measured on one H200: within 15% in memory and 30% in time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import circumstances, plan
+from benchmarks.plan import CALIBRATED, CHECKED, compared, main
+from benchmarks.plan_shape import measure
+from caged.runs.planning.inventory import inventory
+from caged.runs.planning.pace import rates_of, seconds_per_epoch
+from caged.runs.planning.workload import Workload
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+SHAPES = sorted(RESULTS.glob("plan_*h200.json"))
+LOGS = sorted(RESULTS.glob("h200_log_*.json"))
+MEMORY, TIME = 0.15, 0.30
+
+
+def read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+LINES = [line for path in SHAPES for line in read(path)["lines"]]
+
+
+def test_there_is_something_to_compare_with() -> None:
+    assert len(LINES) >= 9
+    assert len(LOGS) == 4
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: "-".join(map(str, line["shape"])))
+def test_shapes(line: dict[str, Any]) -> None:
+    found = compared(line, "cuda", rates_of("cuda"))
+    assert found["memory_ratio"] == pytest.approx(1, abs=MEMORY)
+    assert found["time_ratio"] == pytest.approx(1, abs=TIME)
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_logs_of_up_to_a_billion(path: Path) -> None:
+    """None of them took part in the rates. The first epoch also compiles and records the step."""
+    record = read(path)
+    asked, epochs = record["asked"], record["epochs"]
+    log = asked["log"]
+    work = Workload(
+        log["users"],
+        log["items"],
+        log["training_interactions"],
+        asked["k"],
+        asked["layers"],
+        asked["method"],
+        validation_users=log["sampled_users"],
+    )
+    needed = inventory(work)
+    assert needed.peak == pytest.approx(max(one["reserved_bytes"] for one in epochs), rel=MEMORY)
+    assert needed.in_tensors == pytest.approx(max(one["peak_bytes"] for one in epochs), rel=0.02)
+    seconds = seconds_per_epoch(work, rates_of("cuda"))
+    assert all(seconds == pytest.approx(one["phases_s"]["train"], rel=TIME) for one in epochs[1:])
+
+
+def test_the_check_has_other_shapes_than_the_calibration() -> None:
+    for device, shapes in CHECKED.items():
+        assert len(shapes) == 6
+        assert not set(shapes) & set(CALIBRATED[device])
+
+
+def test_the_record_has_every_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = iter(LINES)
+    monkeypatch.setattr(plan, "in_own_process", lambda shape, device: next(lines))
+    monkeypatch.setattr(circumstances, "hardware", lambda device: {"device": device.type})
+    main(["--device", "cuda", "--out", str(tmp_path / "new" / "plan.json")])
+    record = read(tmp_path / "new" / "plan.json")
+    assert record["hardware"] == {"device": "cuda"}
+    assert record["calibrated"] is False
+    assert len(record["lines"]) == 6
+    assert all({"memory_ratio", "tensors_ratio", "time_ratio"} <= line.keys() for line in record["lines"])
+    assert record["worst"]["memory_ratio"] == max(abs(line["memory_ratio"] - 1) for line in record["lines"])
+
+
+def test_a_shape_is_measured_on_this_machine() -> None:
+    found = measure([2000, 500, 20_000, 8, 2, "lightgcn"], "cpu")
+    assert found["seconds"] > found["drawing_s"] > 0
+    assert list(found["peaks_by_phase"]) == ["graph", "tables", "sampler", "drawing", "steps", "validation"]
+    assert found["memory_bytes"] == max(found["peaks_by_phase"].values())
