@@ -35,6 +35,7 @@ generate: $(STAMP)
 	$(BIN)/python -m tools.reproduction_doc docs/reproduction.md
 	$(BIN)/python -m tools.metrics_doc docs/metrics.md
 	$(BIN)/python -m tools.remedies_doc docs/remedies.md
+	$(BIN)/python -m tools.tune_doc docs/tune.md
 	$(BIN)/python -m benchmarks.table
 	$(BIN)/python -m tools.golden
 

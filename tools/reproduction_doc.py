@@ -34,7 +34,7 @@ PLAN = Path("studies/paper.toml")
 SAME_DATA = ("ml-1m-caged", "epinions-caged")  # of Pinterest only a part is public
 EFFECTS: dict[str, Callable[[Study], str]] = {
     name: getattr(effects, name)
-    for name in ("released", "selection", "ndcg", "groups", "scale", "loss", "seeds", "without_gpu")
+    for name in ("released", "selection", "ndcg", "groups", "scale", "loss", "seeds", "without_gpu", "negatives")
 }
 SAME, CLOSE = 2.0, 10.0  # percent between a value and the printed one
 ABLATIONS = {

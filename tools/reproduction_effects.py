@@ -29,6 +29,7 @@ BASES = {
     "ease-of-seen": "a fifth of the items in train or test",
 }
 WITHOUT_GPU = {"lightgcn": "lightgcn-without-gpu", "softmax": "softmax-without-gpu"}
+NEGATIVES = {"fresh": ("lightgcn-fresh", "advdrop"), "replayed": ("lightgcn-replayed", "advdrop-replayed")}
 AROUND = 10  # epochs on either side of the best one
 
 
@@ -225,6 +226,26 @@ def _run_in_words(one: Recorded | None) -> list[str]:
     machine = content["hardware"].get("gpu") or f"CPU, {content['threads']} threads"
     values = [_number(metrics[key]) for key in ("recall@20", "recall@20/niche")]
     return [machine, str(content["training"]["epochs"]), f"{one.seconds / 60:.1f}", *values]
+
+
+def negatives(study: Study) -> str:
+    """Who is ahead, with fresh negatives and with those that repeat, by what people did later and by a balanced test."""
+    rows = []
+    for words, (lightgcn, advdrop) in NEGATIVES.items():
+        for test, part in (("natural", None), ("balanced", "test_ood")):
+            first, second = (_recall_on(study, row, part) for row in (lightgcn, advdrop))
+            ahead = MISSING if first is None or second is None else percent_change(100 * (second / first - 1))
+            shown = [MISSING if value is None else _number(value) for value in (first, second)]
+            rows.append([words, test, *shown, ahead])
+    return markdown_table(["negatives", "test", "LightGCN", "AdvDrop", "AdvDrop against LightGCN"], rows)
+
+
+def _recall_on(study: Study, row: str, part: str | None) -> float | None:
+    """The mean over seeds of Recall@20 on a test part of Yelp2018-OOD; None is the usual one."""
+    contents = [one.content or {} for one in study.seeds("yelp2018-ood", "honest", row).finished]
+    found = [one["metrics"] if part is None else one.get("extra_tests", {}).get(part, {}) for one in contents]
+    values = [metrics["recall@20"] for metrics in found if "recall@20" in metrics]
+    return fmean(values) if values else None
 
 
 def _title(row: str) -> str:

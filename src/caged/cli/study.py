@@ -93,7 +93,7 @@ def run(
     study = _study(plan, only, seeds, record, runs, device, wishes)
     if not as_json:
         _show(schedule_tables(study.schedule))
-        print_sentences(schedule_sentences(study, workers))
+        print_sentences(schedule_sentences(study))
     if dry_run or not study.schedule.tasks:
         if as_json:
             print_json({**schedule_json(study), "outcome": None})

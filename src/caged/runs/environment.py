@@ -17,6 +17,7 @@ from caged.errors import ConfigError, DeviceError
 DEVICES = ("auto", "cpu", "cuda")
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 MOST_THREADS = 256  # torch aborts the process where the system refuses a thread
+SIDE_BY_SIDE = "CAGED_SIDE_BY_SIDE"  # set by what starts several runs that share this machine: how many
 
 
 def resolve_device(name: str) -> torch.device:
@@ -71,6 +72,9 @@ def hardware(device: torch.device) -> dict[str, Any]:
         described["gpu"] = properties.name
         described["gpu_memory_gib"] = round(properties.total_memory / 2**30, 1)
         described["cuda"] = torch.version.cuda
+    together = os.environ.get(SIDE_BY_SIDE, "1")
+    if together.isdecimal() and int(together) > 1:
+        described["side_by_side"] = int(together)
     return described
 
 

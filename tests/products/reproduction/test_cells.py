@@ -99,3 +99,10 @@ def test_minutes_count_what_ran_on_a_gpu_failed_runs_included(plan: Plan) -> Non
     write_record(plan, second, None, status="failed")
     write_record(plan, third, 0.1, hardware={"device": "cpu"})
     assert gpu_minutes(list(records_of(plan).values())) == pytest.approx(3.0)
+
+
+def test_runs_side_by_side_share_the_minutes_of_the_gpu(plan: Plan) -> None:
+    together = {"device": "cuda", "gpu": "NVIDIA H200", "side_by_side": 3}
+    for run in runs_of(plan, "lightgcn")[:3]:
+        write_record(plan, run, 0.1, hardware=together)
+    assert gpu_minutes(list(records_of(plan).values())) == pytest.approx(1.5)

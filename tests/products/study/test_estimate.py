@@ -104,3 +104,19 @@ def test_the_work_of_an_epoch():
     assert work_of(config, 1000) == 10 * 1000 * 8 * 2
     assert work_of({**config, "train": {"batch_size": "auto"}}, 1000) == 200 * 1000 * 8 * 2
     assert work_of({"method": {}, "train": {"batch_size": 1000}}, 1000) == 1000
+
+
+def test_runs_that_shared_a_machine_count_with_their_share(runs, tmp_path):
+    run = next(one for one in runs.values() if one.kind == "train")
+    content = {
+        "status": "finished",
+        "spec": specification(run).to_json(),
+        "dataset": {"name": run.data, "interactions": {"train": 1000}},
+        "seconds": {"total": 40.0, "train": 32.0},
+        "training": {"epochs": 5},
+    }
+    path = tmp_path / "seed1.json"
+    for hardware, seconds in (({"device": "cpu"}, 40.0), ({"device": "cpu", "side_by_side": 4}, 10.0)):
+        path.write_text(json.dumps({**content, "hardware": hardware}))
+        read = Known.read(path)
+        assert (read.seconds, read.training) == (seconds, 0.8 * seconds)

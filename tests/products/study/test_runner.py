@@ -24,6 +24,7 @@ folder = Path(arguments[-1] if "--resume" not in arguments else arguments[argume
 told = json.loads((here / "told.json").read_text()).get(folder.name, {})
 with (here / "calls.txt").open("a") as file:
     print(json.dumps([folder.name, time.monotonic(), arguments]), file=file)
+(here / "shared.txt").write_text(os.environ["CAGED_SIDE_BY_SIDE"])
 stopped = []
 signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
 until = time.monotonic() + told.get("seconds", 0)
@@ -107,6 +108,19 @@ def test_workers_run_side_by_side_and_a_run_waits_for_what_it_needs(stage):
     order = [(name, arguments is not None) for name, _, arguments in stage.calls]
     assert order.index((FIRST, True)) < order.index((lightgcn, False))  # side by side
     assert order.index((lightgcn, False)) < order.index((galore, True))
+
+
+def test_runs_know_how_many_share_the_machine(stage):
+    stage.run(FIRST, SECOND, workers=2)
+    assert (stage.folder / "shared.txt").read_text() == "2"
+
+
+def test_a_run_does_not_start_if_it_fits_into_the_time_only_alone(stage):
+    schedule = stage.schedule(FIRST, SECOND, seconds=20.0)
+    outcome = stage.run(schedule=schedule, budget=30.0, workers=2, told={FIRST: {"seconds": 0.2}})
+    order = [(name, arguments is not None) for name, _, arguments in stage.calls]
+    assert order == [(FIRST, True), (FIRST, False), (SECOND, True), (SECOND, False)]
+    assert len(outcome.finished) == 2
 
 
 def test_a_run_that_does_not_fit_into_the_time_lets_shorter_ones_pass(stage):

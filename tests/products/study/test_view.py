@@ -45,7 +45,6 @@ def test_what_cannot_be_estimated_is_unknown(world):
     assert "time: unknown." in schedule_sentences(study)[0]
     study.schedule.tasks.append(Task(study.runs[0], "start", Estimate(60.0)))
     assert "about 60 s for those that can be estimated, 1 cannot" in schedule_sentences(study)[0]
-    assert "about 30 s" in schedule_sentences(study, workers=2)[0]
 
 
 def test_memory_on_the_gpu_has_a_column_where_it_is_known(world):

@@ -147,5 +147,5 @@ def _metrics(one: Recorded) -> Mapping[str, float | None]:
 
 
 def gpu_minutes(records: Sequence[Recorded]) -> float:
-    """That the recorded runs spent on a GPU, those included that failed."""
-    return sum(one.seconds for one in records if _content(one).get("hardware", {}).get("gpu")) / 60
+    """That the recorded runs spent on a GPU, those included that failed; runs side by side share its minutes."""
+    return sum(one.seconds_alone for one in records if _content(one).get("hardware", {}).get("gpu")) / 60

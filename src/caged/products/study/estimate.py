@@ -1,7 +1,8 @@
 """What a run will take, from recorded ones: its like, or others scaled by the work of an epoch; unknown otherwise.
 
 How many epochs a run needs depends on data and settings, so it is taken from records of any device. How long an epoch
-takes is taken from records of this one.
+takes is taken from records of this one. Runs that were made side by side count with their share of the time: what a
+run would have taken alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from caged.data.known import DATASETS
 from caged.errors import RunError
 from caged.files import read_json
 from caged.products.study.plan import PlannedRun
-from caged.products.study.records import specification
+from caged.products.study.records import side_by_side, specification
 
 Basis = Literal["recorded", "scaled", "unknown"]
 TRAIN_SHARE = {"honest": 0.7, "paper": 0.8}  # of the interactions of a dataset that nobody has trained on yet
@@ -61,6 +62,7 @@ class Known:
             if content["status"] != "finished":
                 return None
             spec, interactions = content["spec"], content["dataset"]["interactions"]["train"]
+            seconds, shared = content["seconds"], side_by_side(content)
             return cls(
                 data=content["dataset"]["name"],
                 protocol=spec["protocol"],
@@ -68,8 +70,8 @@ class Known:
                 method=spec["method"],
                 adjusted=content.get("adjustment") is not None,
                 device=content["hardware"]["device"],
-                seconds=float(content["seconds"]["total"]),
-                training=float(content["seconds"].get("train", content["seconds"]["total"])),
+                seconds=float(seconds["total"]) / shared,
+                training=float(seconds.get("train", seconds["total"])) / shared,
                 epochs=int((content.get("training") or {}).get("epochs") or 0),
                 most_epochs=spec["config"]["train"]["epochs"],
                 interactions=interactions,

@@ -44,6 +44,16 @@ class Recorded:
         """That were spent on it, as far as it got."""
         return float((self.content or {}).get("seconds", {}).get("total", 0.0))
 
+    @property
+    def seconds_alone(self) -> float:
+        """Its share of them, where other runs were made beside it."""
+        return self.seconds / side_by_side(self.content or {})
+
+
+def side_by_side(content: Mapping[str, Any]) -> int:
+    """How many runs shared the machine with that of a record, itself included; older records do not say."""
+    return int(content.get("hardware", {}).get("side_by_side", 1))
+
 
 def recorded(runs: Iterable[PlannedRun], root: Path) -> dict[PlannedRun, Recorded]:
     """The record of each run below `root`."""

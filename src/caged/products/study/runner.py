@@ -26,6 +26,7 @@ from caged.products.study.plan import PlannedRun
 from caged.products.study.records import recorded
 from caged.products.study.schedule import Task
 from caged.progress import ProgressReport, unreported
+from caged.runs.environment import SIDE_BY_SIDE
 from caged.runs.folder import METRICS, RunFolder
 
 POLL = 0.1  # seconds between two looks at the processes
@@ -95,7 +96,10 @@ class Runner:
     # ---------------------------------------------------------------- starting
 
     def _start_what_fits(self) -> None:
-        """In the order of the schedule; a run that would take longer than is left lets shorter ones pass."""
+        """In the order of the schedule; a run that would take longer than is left lets shorter ones pass.
+
+        Estimates are of a run alone; those that are under way take their share of the machine from it.
+        """
         for task in list(self._left):
             if len(self._active) >= self.workers or self._must_stop():
                 return
@@ -105,7 +109,7 @@ class Runner:
                 self._refused(task.run, reason)
             elif needed is not None and self._is_under_way(needed):
                 continue
-            elif task.seconds is None or task.seconds <= self._time_left():
+            elif task.seconds is None or task.seconds * (len(self._active) + 1) <= self._time_left():
                 self._left.remove(task)
                 self._start(task)
 
@@ -140,7 +144,7 @@ class Runner:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is ours to pass on
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", SIDE_BY_SIDE: str(self.workers)},
         )
         self._active.append(_Active(task, process, log, time.monotonic()))
 

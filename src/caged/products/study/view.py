@@ -70,12 +70,12 @@ def _gib(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.1f} GiB"
 
 
-def schedule_sentences(study: Study, workers: int = 1) -> list[str]:
+def schedule_sentences(study: Study) -> list[str]:
     schedule = study.schedule
     if not schedule.tasks:
         said = f"Nothing to run: {_count(schedule.finished)} of {len(study.runs)} recorded in {study.places.results}."
     else:
-        time = f"about {duration(schedule.seconds / workers)}" if schedule.unknown < len(schedule.tasks) else UNKNOWN
+        time = f"about {duration(schedule.seconds)}" if schedule.unknown < len(schedule.tasks) else UNKNOWN
         if 0 < schedule.unknown < len(schedule.tasks):
             time += f" for those that can be estimated, {schedule.unknown} cannot"
         said = (
