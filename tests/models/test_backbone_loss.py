@@ -293,6 +293,58 @@ def test_mixing_scales_the_scores_of_a_triple():
     torch.testing.assert_close(halved, softmax_of(graph, temperature=0.3).ranking(vectors, batch))
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"candidate_rows": 48}, {"gamma": 0.6, "temperature": 0.05}, {"candidate_rows": 1000}]
+)
+def test_distinct_rows_give_the_loss_and_gradients_of_all_rows(monkeypatch, options):
+    graph = BipartiteGraph.from_interactions(skewed())
+    batch, loss = padded(batch_of(graph, 120), by=7), softmax_of(graph, **options)
+    assert loss._takes_distinct_rows(batch)
+
+    def found():
+        vectors = Tables(*(part.requires_grad_() for part in vectors_of(graph)))
+        losses = loss(vectors, vectors_of(graph, seed=4), batch, 0.1)
+        losses.total.backward()
+        return [losses.total.detach(), vectors.users.grad, vectors.items.grad]
+
+    distinct = found()
+    monkeypatch.setattr(SoftmaxLoss, "_takes_distinct_rows", lambda self, names: False)
+    torch.testing.assert_close(distinct, found(), rtol=1e-5, atol=1e-7)
+
+
+def test_distinct_rows_by_their_numbers_in_shorter_tables_give_the_same():
+    """As `batch_rows` has them: the bias belongs to the item, not to the number of its row."""
+    graph = BipartiteGraph.from_interactions(skewed())
+    batch, vectors, loss = batch_of(graph, 50), vectors_of(graph), softmax_of(graph)
+    users, of_user = batch.users.unique(return_inverse=True)
+    items, of_item = torch.cat((batch.positives, batch.negatives)).unique(return_inverse=True)
+    backwards = items.flip(0)
+    positives, negatives = (len(items) - 1 - of_item).chunk(2)
+    shorter = Tables(vectors.users[users.long()], vectors.items[backwards.long()])
+    renumbered = batch._replace(users=of_user, positives=positives, negatives=negatives)
+    found, expected = (
+        loss(shorter, shorter, renumbered, 0.1, names=batch),
+        loss(vectors, vectors, batch, 0.1),
+    )
+    torch.testing.assert_close(found.total, expected.total)
+
+
+def test_distinct_rows_are_for_usual_candidates_that_are_drawn_and_not_all_alike(monkeypatch):
+    graph = BipartiteGraph.from_interactions(skewed())
+    batch = batch_of(graph, 50)
+    assert softmax_of(graph)._takes_distinct_rows(batch)
+    for others in ({"known": "mask"}, {"candidates": "uniform", "gamma": 0.0}):
+        assert not softmax_of(graph, **others)._takes_distinct_rows(batch)
+    assert not softmax_of(graph)._takes_distinct_rows(batch._replace(weight=torch.zeros(50)))
+    never = softmax_of(graph)
+    never._drawn[batch.positives[0]] = False
+    assert not never._takes_distinct_rows(batch)
+    most = int(batch.positives.unique(return_counts=True)[1].max())
+    monkeypatch.setattr(module, "MOST_COPIES", most - 1)
+    assert not softmax_of(graph)._takes_distinct_rows(batch)
+    assert softmax_of(graph, candidate_rows=25)._takes_distinct_rows(batch) == (most / 2 <= most - 1)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize(
     "options", [{}, {"candidate_rows": 48}, {"known": "mask"}, {"candidates": "uniform", "gamma": 0.0}]

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from caged.graph import Batch, Tables
-from caged.models.losses import bce, bpr_with_l2, head_scores_with_l2, l2_rows, scores_with_l2
+from caged.models.encoder import gather
+from caged.models.losses import bce, bpr_with_l2, head_scores_with_l2, l2_of_batch, l2_rows, scores_with_l2
 from tests.graph.graphs import random_graph
 from tests.models.short_runs import padded, some_batch
 
@@ -44,6 +45,19 @@ def test_scores_and_penalty_by_hand():
     torch.testing.assert_close(penalty, l2_rows(batch.weight, *rows))
     for mine, other in zip(found_by(tensors[:4], batch), (pairs, penalty), strict=True):
         assert torch.equal(mine, other)
+
+
+@pytest.mark.parametrize("size", [3, 400], ids=["tables longer than the batch", "shorter"])
+def test_l2_of_a_batch_reads_a_row_once_and_counts_it_as_often_as_it_is_named(size):
+    graph = random_graph(edges=60)
+    batch = padded(Batch(*(part.repeat(size // 3 + 1)[:size] for part in some_batch(graph, size=7))))
+    mine, plain = (Tables(*tensors_for(graph, heads=False)[2:]) for _ in range(2))
+    found, expected = l2_of_batch(mine, batch), l2_rows(batch.weight, *gather(plain, batch))
+    torch.testing.assert_close(found, expected)
+    (1.7 * found).backward()
+    (1.7 * expected).backward()
+    for own, other in zip(mine, plain, strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=1e-5, atol=1e-6)
 
 
 def test_several_cross_entropies_at_once_are_those_one_by_one():

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from caged.page.cloud import Dot, cloud
+from caged.page.cloud import Dot, cloud, far_left
 
 DOTS = [Dot(0.1, 0.3, 0, "a: 0.1 <b>"), Dot(0.2, 0.2, 1, "b", name="B"), Dot(0.15, 0.1, 0, "c")]
 
@@ -49,3 +49,16 @@ def test_a_name_hides_no_dot_where_it_can_stand_elsewhere() -> None:
     (left,) = re.findall(r'<text x="([\d.]+)"[^>]*>chosen<', picture)
     (ring,) = re.findall(r'cx="([\d.]+)" cy="[\d.]+" r="7"', picture)
     assert float(left) < float(ring)
+
+
+def test_a_few_dots_far_to_the_left_do_not_crowd_the_others() -> None:
+    near = [Dot(0.5 + step / 100, 0.2, 0, "near") for step in range(8)]
+    far = Dot(0.01, 0.1, 0, "far")
+    for dots, front, left in (([*near, far], [], [far]), ([*near, far], [far], []), (near, [], [])):
+        assert far_left(dots, front) == left
+    assert far_left([*near, Dot(0.01, 0.1, 0, "far", name="chosen")], []) == []
+    picture = cloud([*near, far], near[-1:], {"a": 0}, title="t", description="d", x_label="x", y_label="y")
+    places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)" cy="[\d.]+" r="9"', picture)]
+    assert len(places) == 9
+    assert min(places) >= 0
+    assert sorted(places)[1] < 300  # of 720: the near ones have the width to themselves

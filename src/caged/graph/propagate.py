@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from caged.graph.kernels.cpu import CpuOperator
-from caged.graph.kernels.cpu_rows import NamedRows, add_rows, picked
+from caged.graph.kernels.cpu_rows import NamedRows, picked
 from caged.graph.operators import Tables
 from caged.graph.weights import Weights
 
@@ -99,6 +99,5 @@ class _PropagateNamed(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         operator, layer_weights, named = ctx.fixed
-        to_tables = operator.from_named(Tables(*gradients[:2]), layer_weights, named)
-        add_rows(to_tables, named, Tables(*gradients[2:]))
-        return (*to_tables, None, None, None)
+        of_final, of_layer0 = Tables(*gradients[:2]), Tables(*gradients[2:])
+        return (*operator.from_named(of_final, layer_weights, named, added=of_layer0), None, None, None)

@@ -19,6 +19,7 @@ from caged.config import option, value_text
 from caged.errors import ConfigError
 from caged.graph import AnySampler, Batch, BipartiteGraph, OwnedItems, Tables
 from caged.models.contract import DotScorer, EpochContext, Losses, Scorer
+from caged.models.distinct_softmax import MOST_COPIES, Pairs, distinct_softmax
 from caged.models.encoder import EncoderMethod
 from caged.models.fold_in import FoldIn, fold_in_by_degree
 from caged.models.fused_softmax import Candidates, fits, fused_softmax
@@ -201,6 +202,8 @@ class SoftmaxLoss:
     ) -> Losses:
         if self._takes_one_pass(batch) and scale is None:
             ranking, penalty = fused_softmax(final, layer0, batch, self._candidates())
+        elif self._takes_distinct_rows(batch if names is None else names) and scale is None:
+            ranking, penalty = self._distinct_ranking(final, batch, names), l2_of_batch(layer0, batch)
         else:
             rows, penalty = self._columns.whole_rows(self._rows(final, batch), l2_of_batch(layer0, batch))
             ranking = self._ranking(rows, batch if names is None else names, scale)
@@ -232,7 +235,34 @@ class SoftmaxLoss:
 
     def ranking(self, final: Tables, batch: Batch, scale: Tensor | None = None) -> Tensor:
         """(3) without its L2 term."""
+        if self._takes_distinct_rows(batch) and scale is None:
+            return self._distinct_ranking(final, batch)
         return self._ranking(self._rows(final, batch), batch, scale)
+
+    def _takes_distinct_rows(self, names: Batch) -> bool:
+        """On CPU, which may look at a batch before it decides. Ranks exchange the rows of all triples."""
+        usual = self.options.candidates == "batch" and self.options.known == "keep" and self._columns.size == 1
+        if names.weight.device.type != "cpu" or not usual:
+            return False
+        items, copies = names.positives.unique(return_counts=True)
+        in_a_chunk = int(copies.max()) * min(1.0, self.options.candidate_rows / len(names.positives))
+        drawn = bool(self._drawn.index_select(0, items).all())
+        return drawn and in_a_chunk <= MOST_COPIES and bool((names.weight > 0).any())
+
+    def _distinct_ranking(self, final: Tables, batch: Batch, names: Batch | None = None) -> Tensor:
+        """`_ranking` of the distinct users and positives."""
+        real = (batch.weight > 0).nonzero().squeeze(1)  # padding comes last: chunks stay what they are without it
+        users, of_user = batch.users.index_select(0, real).unique(return_inverse=True)
+        items, of_item = batch.positives.index_select(0, real).unique(return_inverse=True)
+        keys = (batch if names is None else names).positives.index_select(0, real)
+        bias = self.log_shares.new_empty(len(items)).index_copy_(0, of_item, self.log_shares.index_select(0, keys))
+        return distinct_softmax(
+            unit_rows(final.users.index_select(0, users)) / self.options.temperature,
+            unit_rows(final.items.index_select(0, items)),
+            bias * (self.options.gamma - 1.0),
+            Pairs(of_user, of_item, batch.weight.index_select(0, real)),
+            self.options.candidate_rows,
+        )
 
     def _rows(self, final: Tables, batch: Batch) -> list[Tensor]:
         """Of users and positives, and of the candidates where they are others."""

@@ -138,7 +138,34 @@ def l2_of_batch(layer0: Tables, batch: Batch) -> Tensor:
     if batch.weight.is_cuda:
         constant = Tables(layer0.users.detach(), layer0.items.detach())
         return scores_with_l2(constant, layer0, batch)[1]
-    return l2_rows(batch.weight, *gather(layer0, batch))
+    items, twice = torch.cat((batch.positives, batch.negatives)), torch.cat((batch.weight, batch.weight))
+    return _l2_of_named(layer0.users, batch.users, batch.weight) + _l2_of_named(layer0.items, items, twice)
+
+
+def _l2_of_named(table: Tensor, named: Tensor, weight: Tensor) -> Tensor:
+    """`l2_rows` of the rows `named` (B,), each of which is read once, however often it is named."""
+    if len(table) > len(named):
+        rows, named = named.unique(return_inverse=True)
+        table = table.index_select(0, rows)
+    counted = weight.new_zeros(len(table)).index_add_(0, named, weight)
+    half: Tensor = _HalfSquares.apply(table, counted)  # type: ignore[no-untyped-call]
+    return half
+
+
+class _HalfSquares(torch.autograd.Function):
+    """1/2 sum_r weight_r |e_r|^2, one pass over the rows each way."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, weight)
+        half: Tensor = 0.5 * (weight @ torch.linalg.vecdot(rows, rows))
+        return half
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weight = ctx.saved_tensors
+        return rows * (weight * slope).unsqueeze(1), None
 
 
 def scores_with_l2(final: Tables, layer0: Tables, batch: Batch, columns: Columns = WHOLE) -> tuple[Tensor, Tensor]:
@@ -150,7 +177,7 @@ def scores_with_l2(final: Tables, layer0: Tables, batch: Batch, columns: Columns
     if batch.weight.is_cuda:
         pairs, penalty = _Scores.apply(batch, *final, *layer0)  # type: ignore[no-untyped-call]
     else:
-        pairs, penalty = torch.stack(scores(gather(final, batch))), l2_rows(batch.weight, *gather(layer0, batch))
+        pairs, penalty = torch.stack(scores(gather(final, batch))), l2_of_batch(layer0, batch)
     pairs, penalty = columns.join(pairs, penalty)
     return pairs, penalty
 
@@ -170,7 +197,7 @@ def head_scores_with_l2(
         return HeadScores(*_Scores.apply(batch, *final, *layer0, user_head, item_head))  # type: ignore[no-untyped-call]
     rows = gather(final, batch)
     of_items = torch.stack((rows.positives @ item_head, rows.negatives @ item_head))
-    penalty = l2_rows(batch.weight, *gather(layer0, batch))
+    penalty = l2_of_batch(layer0, batch)
     return HeadScores(torch.stack(scores(rows)), rows.users @ user_head, of_items, penalty)
 
 
@@ -182,7 +209,7 @@ def _bpr_and_l2(final: Tables, layer0: Tables, batch: Batch, weight: Tensor, col
     if weight.is_cuda:
         ranking, penalty = _BprWithL2.apply(batch, weight, *final, *layer0)  # type: ignore[no-untyped-call]
         return ranking, penalty
-    return bpr(*scores(gather(final, batch)), weight), l2_rows(batch.weight, *gather(layer0, batch))
+    return bpr(*scores(gather(final, batch)), weight), l2_of_batch(layer0, batch)
 
 
 class _BprWithL2(torch.autograd.Function):

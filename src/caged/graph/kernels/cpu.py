@@ -94,7 +94,10 @@ class Side:
 
     def put_back(self, sums: Tensor, out: Tensor) -> None:
         """out = sums in row order."""
-        out.copy_(sums if self.place is None else sums.index_select(0, self.place))
+        if self.place is None:
+            out.copy_(sums)
+        else:
+            torch.index_select(sums, 0, self.place, out=out)
 
 
 class _Run(NamedTuple):
@@ -279,8 +282,13 @@ class CpuOperator:
         return found
 
     @torch.no_grad()
-    def from_named(self, given: Tables, layer_weights: Sequence[float], named: NamedRows) -> Tables:
-        """sum_l layer_weights[l] * (W^T)^l tables, of tables that hold the rows `given` and are zero elsewhere."""
+    def from_named(
+        self, given: Tables, layer_weights: Sequence[float], named: NamedRows, added: Tables | None = None
+    ) -> Tables:
+        """sum_l layer_weights[l] * (W^T)^l tables, of tables that hold the rows `given` and are zero elsewhere.
+
+        The rows `added` are added to the named ones of the result.
+        """
         layout, (users, items) = self._layout, named
         first, *middle, last = layer_weights
         from_items = from_rows(layout.to_users, self._transposed[0], items.places, layout.items.count)
@@ -293,7 +301,8 @@ class CpuOperator:
             for weight in reversed(middle):
                 add_to_places(hidden, named, start, weight)
                 hidden = self._layer(self._transposed, hidden)
-            add_to_places(hidden, named, start, first)
+            others = None if added is None else Tables(added.users[:, columns], added.items[:, columns])
+            add_to_places(hidden, named, start, first, others)
             layout.users.put_back(hidden.users, out.users[:, columns])
             layout.items.put_back(hidden.items, out.items[:, columns])
         return out

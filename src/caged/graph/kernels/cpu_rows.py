@@ -118,13 +118,9 @@ def picked(tables: Tables, named: NamedRows) -> Tables:
     return Tables(tables.users.index_select(0, named.users.rows), tables.items.index_select(0, named.items.rows))
 
 
-def add_to_places(tables: Tables, named: NamedRows, rows: Tables, weight: float) -> None:
-    """tables[named] += weight * rows, in internal order."""
-    for table, side, own in zip(tables, named, rows, strict=True):
-        table.index_copy_(0, side.places, table.index_select(0, side.places).add_(own, alpha=weight))
-
-
-def add_rows(tables: Tables, named: NamedRows, rows: Tables) -> None:
-    """tables[named] += rows, in row order."""
-    for table, side, own in zip(tables, named, rows, strict=True):
-        table.index_copy_(0, side.rows, table.index_select(0, side.rows).add_(own))
+def add_to_places(tables: Tables, named: NamedRows, rows: Tables, weight: float, others: Tables | None = None) -> None:
+    """tables[named] += weight * rows, then += others, in internal order."""
+    for side in range(2):
+        table, places = tables[side], named[side].places
+        sums = table.index_select(0, places).add_(rows[side], alpha=weight)
+        table.index_copy_(0, places, sums if others is None else sums.add_(others[side]))
