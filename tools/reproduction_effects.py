@@ -229,7 +229,7 @@ def _run_in_words(one: Recorded | None) -> list[str]:
 
 
 def negatives(study: Study) -> str:
-    """Who is ahead, with fresh negatives and with those that repeat, by what people did later and by a balanced test."""
+    """Who is ahead with fresh negatives and with those that repeat, by what people did later and by a balanced test."""
     rows = []
     for words, (lightgcn, advdrop) in NEGATIVES.items():
         for test, part in (("natural", None), ("balanced", "test_ood")):

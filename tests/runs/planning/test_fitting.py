@@ -41,6 +41,15 @@ def test_too_little_memory_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         refuse_what_cannot_fit(spec_of(), TRAIN, CPU, ranks=4)
 
 
+def test_ranks_that_share_a_machine_need_its_memory_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = plan(Workload(3, 3, 4, 64, 3, device="cpu", devices=2, batch_size=2048), 1).needed.peak
+    with_free(monkeypatch, round(1.2 * needed))  # enough for one of the two
+    with pytest.raises(DeviceError, match="for each of 2 processes"):
+        refuse_what_cannot_fit(spec_of(), TRAIN, CPU, ranks=2)
+    with_free(monkeypatch, round(2.2 * needed))
+    refuse_what_cannot_fit(spec_of(), TRAIN, CPU, ranks=2)
+
+
 def test_what_may_just_fit_is_tried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     needed = plan(Workload(3, 3, 4, 64, 3, device="cpu", batch_size=2048), 1).needed.peak
     with_free(monkeypatch, round(0.95 * needed))

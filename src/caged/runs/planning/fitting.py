@@ -48,14 +48,15 @@ def refuse_what_cannot_fit(spec: ExperimentSpec, train: Interactions, device: to
     )
     # Ranks on one machine share its memory, and a GPU where there are more of them than GPUs.
     sharing = -(-ranks // torch.cuda.device_count()) if device.type == "cuda" else ranks
-    found = plan(work, free // sharing)
+    share = free // sharing
+    found = plan(work, share)
     if found.fits:
         return
     place = "the GPU" if device.type == "cuda" else "this machine"
     each = "" if sharing == 1 else f" for each of {sharing} processes"
-    said = f"training needs about {gib(found.needed.peak)}, and {place} has {gib(free // sharing)} free{each}"
+    said = f"training needs about {gib(found.needed.peak)}, and {place} has {gib(share)} free{each}"
     advice = "; or ".join(found.advice)
-    if found.needed.peak * (1 - UNCERTAINTY) > free:
+    if found.needed.peak * (1 - UNCERTAINTY) > share:
         raise DeviceError(f"{said}; {advice}")
     _log.warning("%s: it may not fit", said)
 
