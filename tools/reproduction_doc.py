@@ -23,7 +23,7 @@ from caged.errors import RunError
 from caged.page.numbers import percent_change
 from caged.page.text_table import markdown, markdown_table
 from caged.products.reproduction.cells import Cell, Gap
-from caged.products.reproduction.printed import DATASETS, printed_value
+from caged.products.reproduction.printed import DATASETS, METHODS, printed_value
 from caged.products.reproduction.sheets import caption, marked_cell, sheets
 from caged.products.reproduction.tables import study_tables
 from tools import reproduction_effects as effects
@@ -37,15 +37,7 @@ EFFECTS: dict[str, Callable[[Study], str]] = {
     for name in ("released", "selection", "ndcg", "groups", "scale", "loss", "seeds", "without_gpu", "negatives")
 }
 SAME, CLOSE = 2.0, 10.0  # percent between a value and the printed one
-OTHERS = {
-    "advdrop": "AdvDrop",
-    "galore": "GALORE",
-    "apda": "APDA",
-    "adjnorm": "AdjNorm",
-    "reg": "Reg",
-    "ips": "IPS",
-    "macr": "MACR",
-}
+OTHERS = {row: name for row, name in METHODS.items() if row not in effects.RELEASED}
 ABLATIONS = {
     "caged-no-two-stage": "two stages",
     "caged-no-update-condition": "the update condition",

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from caged.errors import RunError
+from caged.products.study import read_plan
 from tests.products.reproduction.studied import runs_of, small_plan, write_record
 from tools import reproduction_doc
 from tools.marked import arguments_of
 from tools.reproduction_doc import updated
-from tools.reproduction_effects import Study, groups, ndcg, released, seeds, selection, without_gpu
+from tools.reproduction_effects import Study, groups, ndcg, negatives, released, seeds, selection, without_gpu
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reproduction.md"
@@ -83,7 +84,7 @@ def test_findings_follow_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_effects_are_gaps_until_something_is_recorded(tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     study = Study.read(plan.path, plan.results)
-    for effect in (released, selection, ndcg, groups, without_gpu):
+    for effect in (released, selection, ndcg, groups, without_gpu, negatives):
         assert "not recorded" in effect(study)
     assert "| Epinions | honest | LightGCN | 0 | - | - | +1.45%* |" in seeds(study)
 
@@ -103,6 +104,39 @@ def test_effects_hold_the_numbers_of_the_records(tmp_path: Path) -> None:
     assert "| Epinions | +20.0% | +20.0% |" in selection(study)  # 0.12 beside two values of 0.1
     assert "| Epinions | LightGCN | niche | 0.0900 | 0.0900 | 1.00 | 0.0187 |" in ndcg(study)
     assert "| Epinions | honest | LightGCN | 2 | 0.7% | 0.1010 to 0.1020 | +1.45%* |" in seeds(study)
+
+
+REPLAYED = """
+title = "Negatives"
+results = "results"
+
+[datasets.yelp2018-ood]
+
+[rows.lightgcn-fresh]
+method = "lightgcn"
+
+[rows.advdrop]
+method = "advdrop"
+
+[sections.negatives]
+about = "Fresh ones."
+
+[[sections.negatives.grids]]
+datasets = ["yelp2018-ood"]
+protocols = ["honest"]
+rows = ["lightgcn-fresh", "advdrop"]
+"""
+
+
+def test_both_tests_say_who_is_ahead(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(REPLAYED)
+    plan = read_plan(tmp_path / "plan.toml")
+    for run, natural, balanced in zip(plan.runs, (0.1, 0.08), (0.01, 0.012), strict=True):
+        write_record(plan, run, natural, extra_tests={"test_ood": {"recall@20": balanced}})
+    text = negatives(Study.read(plan.path, plan.results))
+    assert "| fresh | natural | 0.1000 | 0.0800 | -20.0% |" in text
+    assert "| fresh | balanced | 0.0100 | 0.0120 | +20.0% |" in text
+    assert "| replayed | natural | not recorded | not recorded | not recorded |" in text
 
 
 def test_the_command_rewrites_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from caged.products.study import PlannedRun
 
 DATASETS = {"ml-1m-caged": "MovieLens", "pinterest-caged": "Pinterest", "epinions-caged": "Epinions"}
 BASE = "caged"  # the row of a plan that the paper calls CAGED
-_MAIN = {
+METHODS = {  # rows of the main table: their names in a plan, and in the paper
     "lightgcn": "LightGCN",
     "advdrop": "AdvDrop",
     "galore": "GALORE",
@@ -48,7 +48,7 @@ def printed_value(section: str, run: PlannedRun, group: str, metric: str) -> Pri
 def _place(section: str, run: PlannedRun, group: str) -> tuple[str, ...] | None:
     """Where it stands in the file, less the dataset."""
     if section == "main":
-        return ("main", _MAIN[run.row], group) if run.row in _MAIN else None
+        return ("main", METHODS[run.row], group) if run.row in METHODS else None
     if group != "all":
         return None
     if section == "ablations":
