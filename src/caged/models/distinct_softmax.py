@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from caged.models.matrix_products import add_product, by_onednn, product
 from caged.models.sampled_softmax import BLOCK_BYTES, slices
 
 ALIGNED = 16  # numbers of a cache line: products write rows that begin with one some 5% faster
@@ -88,16 +89,17 @@ def _of_chunk(users: Tensor, items: Tensor, bias: Tensor, pairs: Pairs) -> tuple
     counts = torch.bincount(pairs.items, minlength=len(items)).to(users.dtype)
     counted = items * counts.unsqueeze(1)
     to_users, to_items = torch.empty_like(users), torch.empty_like(items)
-    blocks = list(slices(0, len(users), max(1, BLOCK_BYTES["cpu"] // (4 * len(items)))))
+    block_bytes = BLOCK_BYTES["onednn" if by_onednn(users) else "cpu"]
+    blocks = list(slices(0, len(users), max(1, block_bytes // (4 * len(items)))))
     ends = torch.searchsorted(pairs.users, torch.tensor([block.stop for block in blocks])).tolist()
     memory = users.new_empty((blocks[0].stop, -(-len(items) // ALIGNED) * ALIGNED))[:, : len(items)]
     losses, start = [], 0
     for block, end in zip(blocks, ends, strict=True):
         own, start = pairs.part(slice(start, end)), end
-        logits = torch.mm(users[block], items.T, out=memory[: block.stop - block.start]).add_(bias)
+        logits = product(users[block], items.T, memory=memory[: block.stop - block.start]).add_(bias)
         losses.append(_into_slopes(logits, own._replace(users=own.users - block.start), counts))
-        torch.mm(logits, counted, out=to_users[block])
-        to_items.addmm_(logits.T, users[block], beta=int(block.start > 0))
+        to_users[block] = product(logits, counted)
+        add_product(to_items, logits.T, users[block], first=block.start == 0)
     return pairs.weight @ torch.cat(losses), to_users, to_items.mul_(counts.unsqueeze(1))
 
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from caged.graph import Batch, Tables
-from caged.models.sampled_softmax import add_product, blocks, product, slices
+from caged.models.matrix_products import add_product, product
+from caged.models.sampled_softmax import blocks, slices
 
 MOST_CANDIDATES = 8192  # of a row: one program of the kernels holds it as a whole
 

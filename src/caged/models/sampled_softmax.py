@@ -22,8 +22,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# A block stays in the second-level cache of a core (measured, benchmarks/README.md); on CUDA it fills the chip.
-BLOCK_BYTES = {"cpu": 2 * 2**20, "cuda": 64 * 2**20}
+from caged.models.matrix_products import add_product, product
+
+# A block stays in the second-level cache of a core (measured, benchmarks/README.md), for oneDNN in a larger one (4% of
+# the loss over distinct rows); on CUDA it fills the chip.
+BLOCK_BYTES = {"cpu": 2 * 2**20, "onednn": 4 * 2**20, "cuda": 64 * 2**20}
 
 Known = Callable[[slice, slice], Tensor]  # rows and candidates of a block -> (b, c), true where a candidate is left out
 
@@ -145,19 +148,3 @@ def _logits(users: Tensor, candidates: Tensor, rows: slice, chunk: slice, proble
     if problem.known is not None:
         logits.masked_fill_(problem.known(rows, chunk), -torch.inf)
     return logits
-
-
-def product(left: Tensor, right: Tensor) -> Tensor:
-    """left @ right in float32."""
-    if left.dtype == torch.bfloat16:
-        return torch.mm(left, right, out_dtype=torch.float32)
-    return torch.mm(left, right)
-
-
-def add_product(total: Tensor, left: Tensor, right: Tensor, *, first: bool) -> None:
-    """total += left @ right; total is not read if this is its first part."""
-    if left.dtype == torch.bfloat16:
-        part = product(left, right)
-        total.copy_(part) if first else total.add_(part)
-    else:
-        total.addmm_(left, right, beta=0 if first else 1)
