@@ -1,13 +1,14 @@
-"""Whether `caged plan` is right: memory and seconds per epoch of six shapes, predicted and measured.
+"""Whether `caged plan` is right: memory and seconds per epoch of some shapes, predicted and measured.
 
     python -m benchmarks.plan --device cuda                                       the check
-    python -m benchmarks.plan --device cuda --calibrate --out benchmarks/results/plan_h200.json
+    python -m benchmarks.plan --device cpu --calibrate --out benchmarks/results/plan_calibration_cpu2.json
+    python -m benchmarks.plan --device cuda --calibrate --measured benchmarks/results/plan_calibration_h200.json
 
 Every shape is trained on in a process of its own, on a log that is generated there (`benchmarks.device_log`). Memory is
 the most that torch took from the GPU, or the most that was resident on CPU; what the log leaves behind counts, as the
 graph is made of it. An epoch is measured as a whole on CUDA; on CPU it is its sampling and as many times the fastest of
 some steps as it has steps. `--calibrate` measures other shapes than the check, fits the rates of this device to them
-and writes them into rates.json.
+and writes them into rates.json; with `--measured` it takes the shapes of a record, for a new form of the model.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ CHECKED: dict[str, list[Shape]] = {
         (400_000, 50_000, 6_000_000, 64, 2, "lightgcn"),
         (150_000, 50_000, 12_000_000, 32, 3, "lightgcn"),
         (500_000, 100_000, 8_000_000, 48, 2, "lightgcn"),
+        (120_000, 50_000, 4_000_000, 64, 3, "softmax"),
+        (150_000, 60_000, 2_000_000, 128, 2, "lightgcn"),
     ],
 }
 CALIBRATED: dict[str, list[Shape]] = {
@@ -67,7 +70,12 @@ CALIBRATED: dict[str, list[Shape]] = {
         (40_000, 10_000, 2_500_000, 64, 2, "lightgcn"),
         (40_000, 20_000, 800_000, 128, 3, "lightgcn"),
         (120_000, 40_000, 3_000_000, 32, 2, "lightgcn"),
+        (250_000, 80_000, 9_000_000, 64, 2, "lightgcn"),
+        (500_000, 150_000, 4_000_000, 64, 2, "lightgcn"),
+        (700_000, 60_000, 5_000_000, 32, 3, "lightgcn"),
         (40_000, 10_000, 1_000_000, 64, 2, "softmax"),
+        (200_000, 60_000, 3_000_000, 64, 2, "softmax"),
+        (100_000, 60_000, 3_000_000, 192, 2, "lightgcn"),
     ],
 }
 
@@ -126,14 +134,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--calibrate", action="store_true", help="fit the rates of this device, and write them")
     parser.add_argument("--out", type=Path, help="also write everything to this file")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
+    parser.add_argument("--measured", type=Path, help="fit the rates to the shapes of this record (with --calibrate)")
     chosen = parser.parse_args(arguments)
+    if chosen.measured and not chosen.calibrate:
+        parser.error("--measured goes with --calibrate")
     if chosen.measure:
         from benchmarks.plan_shape import measure
 
         sys.stdout.write(json.dumps(measure(json.loads(chosen.measure), chosen.device)) + "\n")
         return
-    compare = calibrate if chosen.calibrate else check
-    compare(chosen.device, chosen.out)
+    if chosen.calibrate:
+        calibrate(chosen.device, chosen.out, chosen.measured)
+    else:
+        check(chosen.device, chosen.out)
 
 
 def check(device: str, out: Path | None) -> None:
@@ -147,9 +160,13 @@ def check(device: str, out: Path | None) -> None:
     say_worst(lines)
 
 
-def calibrate(device: str, out: Path | None) -> None:
-    found = [in_own_process(shape, device) for shape in CALIBRATED[device]]
-    source = out.name if out else f"python -m benchmarks.plan --device {device} --calibrate"
+def calibrate(device: str, out: Path | None, record: Path | None = None) -> None:
+    """Fits the rates to what is measured now, or to what is in a record."""
+    if record:
+        found = json.loads(record.read_text(encoding="utf-8"))["lines"]
+    else:
+        found = [in_own_process(shape, device) for shape in CALIBRATED[device]]
+    source = (record or out or Path("an unrecorded calibration")).as_posix()
     rates = fitted([measured(one, device) for one in found], found[0]["hardware"], source)
     write_rates(device, rates)
     lines = [compared(one, device, rates) for one in found]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_logs_of_up_to_a_billion(path: Path) -> None:
 
 def test_the_check_has_other_shapes_than_the_calibration() -> None:
     for device, shapes in CHECKED.items():
-        assert len(shapes) == 6
+        assert len(shapes) >= 6
         assert not set(shapes) & set(CALIBRATED[device])
 
 
@@ -79,6 +80,16 @@ def test_the_record_has_every_ratio(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(record["lines"]) == 6
     assert all({"memory_ratio", "tensors_ratio", "time_ratio"} <= line.keys() for line in record["lines"])
     assert record["worst"]["memory_ratio"] == max(abs(line["memory_ratio"] - 1) for line in record["lines"])
+
+
+def test_rates_are_fitted_to_a_record_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = RESULTS / "plan_calibration_h200.json"
+    kept: dict[str, Any] = {}
+    monkeypatch.setattr(plan, "write_rates", kept.__setitem__)
+    main(["--device", "cuda", "--calibrate", "--measured", str(record)])
+    assert replace(kept["cuda"], source="") == replace(rates_of("cuda"), source="")
+    with pytest.raises(SystemExit):
+        main(["--device", "cuda", "--measured", str(record)])
 
 
 def test_a_shape_is_measured_on_this_machine() -> None:

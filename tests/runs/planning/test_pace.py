@@ -8,11 +8,23 @@ from pathlib import Path
 import pytest
 
 from caged.errors import ConfigError
+from caged.graph.kernels import cpu_rows
 from caged.runs.planning import pace
-from caged.runs.planning.pace import Measured, Rates, fitted, rates_of, seconds_per_epoch, work_of, write_rates
+from caged.runs.planning.pace import (
+    WIDE,
+    Measured,
+    Rates,
+    fitted,
+    rates_of,
+    rows_apart,
+    seconds_per_epoch,
+    work_of,
+    write_rates,
+)
 from caged.runs.planning.workload import Workload
 
-RATES = Rates("a device", "a test", 2**30, 1e-4, 1e-10, 2e-11, 3e-12, 1e-12, 5e-10, 4e-10)
+CACHE = 50 * 2**20
+RATES = Rates("a device", "a test", 2**30, CACHE, 1e-4, 1e-10, 2e-11, 3e-12, 1e-12, 5e-10, 1.0, 4e-10)
 SHAPES = [
     Workload(20_000, 5_000, 300_000, 64, 3),
     Workload(200_000, 50_000, 3_000_000, 64, 1),
@@ -31,7 +43,7 @@ def measured(work: Workload) -> Measured:
 
 def test_an_epoch_is_the_sum_of_its_work() -> None:
     work = Workload(100, 50, 1000, 8, 2, device="cpu", batch_size=100)
-    amounts = work_of(work)
+    amounts = work_of(work, CACHE)
     assert amounts["launch"] == 10
     assert amounts["stream"] == 10 * 150 * 8
     assert amounts["cached"] == 10 * 2 * 1000 * 8
@@ -46,6 +58,35 @@ def test_rates_are_found_again() -> None:
     other = Workload(500_000, 200_000, 20_000_000, 96, 3)
     assert seconds_per_epoch(other, found) == pytest.approx(seconds_per_epoch(other, RATES), rel=0.02)
     assert (found.name, found.memory_bytes, found.draw) == ("a device", 2**30, pytest.approx(RATES.draw))
+
+
+def test_users_and_items_are_held_apart() -> None:
+    """Rows of items fit into the cache, of rows of users a quarter does: 5 of 8 reads are from the cache."""
+    work = Workload(4000, 100, 20_000, 32, 1, device="cpu", batch_size=20_000)
+    amounts = work_of(work, 1000 * 4 * 32)
+    assert amounts["cached"] == 5 / 8 * 20_000 * 32
+    assert amounts["gather"] == 3 / 8 * 20_000 * 32
+
+
+def test_cache_and_rows_apart_are_found_again() -> None:
+    rates = Rates("a processor", "a test", 0, 2**24, 1e-3, 3e-9, 3e-9, 1e-9, 1e-10, 5e-8, 0.4, 1e-7)
+    smaller = [replace(one, users=one.users // 3, interactions=one.interactions // 8, layers=1) for one in SHAPES]
+    work = [replace(one, device="cpu") for one in (*SHAPES, *smaller)]
+    epochs = [Measured(one, seconds_per_epoch(one, rates), rates.draw * one.interactions) for one in work]
+    assert 0 < sum(rows_apart(one) for one in work) < len(work)
+    found = fitted(epochs, {"cpu": "a processor", "cores": 2}, "a test")
+    assert found.cache_bytes == rates.cache_bytes
+    assert found.apart == pytest.approx(rates.apart, rel=0.02)
+    assert (found.name, found.memory_bytes) == ("2 cores of a processor", 0)
+
+
+def test_rows_are_apart_where_the_engine_does_it() -> None:
+    work = Workload(20_000, 5000, 300_000, WIDE, 3, device="cpu")
+    assert cpu_rows.LEAST_WIDTH == WIDE
+    assert rows_apart(work)
+    assert not rows_apart(replace(work, embedding_size=WIDE - 1))
+    assert not rows_apart(replace(work, batch_size=20_000))
+    assert not rows_apart(replace(work, device="cuda"))
 
 
 def test_half_the_columns_take_less_time() -> None:

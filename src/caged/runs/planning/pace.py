@@ -6,15 +6,16 @@ draws its triples. With E interactions, n users and items, k columns, L layers a
     launch + stream n k + layer L n k + gather L E k (1 - h) + cached L E k h + softmax B k      per step
     draw E                                                                                       per epoch
 
-h is the share of a table that the cache of the device holds. What a batch costs beside propagation counts for the
-softmax only.
+h is the share of what propagation reads that the cache of the device holds: half of it are rows of users, half rows of
+items. On CPU a step whose batch names few of the nodes treats their rows apart, where tables are wide, and takes
+`apart` times as long. What a batch costs beside propagation counts for the softmax only.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,10 +27,13 @@ from caged.files import write_json
 from caged.runs.planning.workload import Workload
 
 RATES = Path(__file__).with_name("rates.json")
-CACHE_BYTES = {"cuda": 50 * 2**20, "cpu": 5 * 2**19}  # second-level: of an H200, of two cores
+# What there may be of a cache: the second level of an H200; on CPU the last one, of which tables have a part.
+CACHE_BYTES = {"cuda": (50 * 2**20,), "cpu": tuple(2**power for power in range(20, 27))}
 COLUMNS_AT_ONCE = {"cuda": 2**31, "cpu": 32}  # of a table that a product reads
 BYTES_OF_A_NUMBER = {"cuda": 2, "cpu": 4}
 SOFTMAX = "softmax"
+WIDE = 128  # columns from which the rows of a batch are treated apart on CPU, as in `graph/kernels/cpu_rows.py`
+FEW_NODES = 0.25  # of all, named by a batch: with more, they have too many of the edges
 
 
 @dataclass(frozen=True)
@@ -39,24 +43,27 @@ class Rates:
     name: str  # of the device they were measured on
     source: str  # of the measurements
     memory_bytes: int  # of that device; 0 on CPU
+    cache_bytes: int  # that hold rows which propagation reads
     launch: float
     stream: float
     layer: float
     gather: float
     cached: float
     softmax: float
+    apart: float  # of the time of a step, a number
     draw: float
 
 
-OF_STEPS = ("launch", "stream", "layer", "gather", "cached", "softmax")
+OF_PROPAGATION = ("launch", "stream", "layer", "gather", "cached")
+OF_STEPS = (*OF_PROPAGATION, SOFTMAX)
 DRAW = "draw"
 
 
-def work_of(work: Workload) -> dict[str, float]:
+def work_of(work: Workload, cache_bytes: int) -> dict[str, float]:
     """How much of each kind an epoch has, on one device."""
     edges, numbers, steps = work.interactions, work.numbers, work.steps
-    table = BYTES_OF_A_NUMBER[work.device] * work.nodes * min(work.columns, COLUMNS_AT_ONCE[work.device])
-    held = min(1.0, CACHE_BYTES[work.device] / table)
+    row = BYTES_OF_A_NUMBER[work.device] * min(work.columns, COLUMNS_AT_ONCE[work.device])
+    held = sum(min(1.0, cache_bytes / (row * side)) for side in (work.users, work.items)) / 2
     gathered = steps * work.layers * edges * work.columns
     return {
         "launch": steps,
@@ -69,9 +76,16 @@ def work_of(work: Workload) -> dict[str, float]:
     }
 
 
+def rows_apart(work: Workload) -> bool:
+    """Whether a step on CPU treats the rows that its batch names apart."""
+    return work.device == "cpu" and work.columns >= WIDE and work.batch < FEW_NODES * work.nodes
+
+
 def seconds_per_epoch(work: Workload, rates: Rates) -> float:
     """Without validation, and without what several devices tell each other."""
-    return float(sum(amount * getattr(rates, kind) for kind, amount in work_of(work).items()))
+    taken = {kind: amount * getattr(rates, kind) for kind, amount in work_of(work, rates.cache_bytes).items()}
+    propagation = sum(taken[kind] for kind in OF_PROPAGATION) * (rates.apart if rows_apart(work) else 1.0)
+    return float(propagation + taken["softmax"] + taken[DRAW])
 
 
 class Measured(NamedTuple):
@@ -83,17 +97,31 @@ class Measured(NamedTuple):
 
 
 def fitted(measured: Sequence[Measured], hardware: dict[str, Any], source: str) -> Rates:
-    """Rates that are nowhere negative and make the relative errors of the steps small."""
+    """Rates that are nowhere negative and make the relative errors of the steps small, with the cache that does so."""
+    whole = [one for one in measured if not rows_apart(one.work)]
+    cache_bytes = min(CACHE_BYTES[measured[0].work.device], key=lambda size: _fit_of_steps(whole, size)[1])
+    rates = Rates(
+        name=str(hardware.get("gpu") or f"{hardware['cores']} cores of {hardware['cpu']}"),
+        source=source,
+        memory_bytes=round(hardware.get("gpu_memory_gib", 0.0) * 2**30),
+        cache_bytes=cache_bytes,
+        **_fit_of_steps(whole, cache_bytes)[0],
+        apart=1.0,
+        draw=float(np.median([one.drawing / one.work.interactions for one in measured])),
+    )
+    apart = [one.seconds / seconds_per_epoch(one.work, rates) for one in measured if rows_apart(one.work)]
+    return replace(rates, apart=float(np.median(apart))) if apart else rates
+
+
+def _fit_of_steps(measured: Sequence[Measured], cache_bytes: int) -> tuple[dict[str, float], float]:
+    """The rates of steps with such a cache, and the error that is left."""
     from scipy.optimize import nnls
 
-    amounts = np.array([[work_of(one.work)[kind] for kind in OF_STEPS] for one in measured])
+    amounts = np.array([[work_of(one.work, cache_bytes)[kind] for kind in OF_STEPS] for one in measured])
     relative = amounts / np.array([one.seconds - one.drawing for one in measured])[:, None]
     scale = np.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)
-    found = nnls(relative / scale, np.ones(len(measured)))[0] / scale
-    draw = float(np.median([one.drawing / work_of(one.work)[DRAW] for one in measured]))
-    name = str(hardware.get("gpu") or f"{hardware['cores']} cores of {hardware['cpu']}")
-    memory = round(hardware.get("gpu_memory_gib", 0.0) * 2**30)
-    return Rates(name, source, memory, draw=draw, **{kind: float(v) for kind, v in zip(OF_STEPS, found, strict=True)})
+    found, error = nnls(relative / scale, np.ones(len(measured)))
+    return dict(zip(OF_STEPS, map(float, found / scale), strict=True)), float(error)
 
 
 @cache

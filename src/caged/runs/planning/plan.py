@@ -51,6 +51,11 @@ class Plan:
                 f"the memory is what torch takes from the device: tensors of up to {gib(self.needed.in_tensors)}, and "
                 f"free blocks that it keeps"
             )
+        if self.work.device == "cpu":
+            said.append(
+                f"processors differ more than GPUs: the time is that of {self.rates.name}, which were 2 to 4 times as "
+                f"fast as two cores of an older server"
+            )
         if self.work.method in PER_EDGE:
             said.append(
                 f"{self.work.method} holds more beside its weights per interaction, and its epochs take longer: both "
