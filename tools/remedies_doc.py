@@ -5,6 +5,7 @@
 rewrites what stands between the markers and leaves the rest alone:
 
     <!-- prices: DATASET PROTOCOL FOLDER=STEP; ... -->   records below results/DATASET/PROTOCOL; the first is the start
+    <!-- shown: DATASET PROTOCOL FOLDER=STEP; ... -->    the same, judged by what chance showed
     <!-- chance: DATASET -->                             results/DATASET/halves.json, of tools.shown_halves
     <!-- end -->
 
@@ -26,6 +27,7 @@ from caged.page.text_table import markdown_table
 from tools.marked import filled, rewrite
 
 COLUMNS = {"recall@20": "recall@20", "niche recall@20": "recall@20/niche", "NDCG@20": "ndcg@20"}
+SHOWN = {"`shown_auc`": "shown_auc", "among niche items": "shown_auc/niche", "among popular items": "shown_auc/popular"}
 SEEDS_FOR_INTERVAL = 3
 
 BySeed = dict[int, dict[str, float]]  # metrics of the runs of one row
@@ -36,22 +38,23 @@ def updated(text: str, results: Path) -> str:
     return filled(
         text,
         {
-            "prices": lambda argument: _prices(argument, results),
+            "prices": lambda argument: _prices(argument, results, COLUMNS),
+            "shown": lambda argument: _prices(argument, results, SHOWN),
             "chance": lambda argument: _chance(results / argument / "halves.json"),
         },
     )
 
 
-def _prices(argument: str, results: Path) -> str:
+def _prices(argument: str, results: Path, columns: dict[str, str]) -> str:
     dataset, protocol, listed = argument.split(maxsplit=2)
     steps = dict(part.strip().split("=", 1) for part in listed.split(";"))
     found = {folder: _metrics(results / dataset / protocol / folder) for folder in steps}
     start = next(iter(found.values()))
     rows = [
-        [title, str(len(found[folder])), *(_cell(found[folder], start, key) for key in COLUMNS.values())]
+        [title, str(len(found[folder])), *(_cell(found[folder], start, key) for key in columns.values())]
         for folder, title in steps.items()
     ]
-    return markdown_table(["step", "seeds", *COLUMNS], rows)
+    return markdown_table(["step", "seeds", *columns], rows)
 
 
 def _metrics(folder: Path) -> BySeed:

@@ -42,6 +42,15 @@ def test_a_change_is_against_the_same_seeds(tmp_path: Path) -> None:
     assert "| never run | 0 | not run | not run | not run |" in text
 
 
+def test_what_chance_showed_has_columns_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "shop" / "honest" / "ips"
+    folder.mkdir(parents=True)
+    metrics = {"shown_auc": 0.6, "shown_auc/niche": 0.5, "shown_auc/popular": 0.7}
+    (folder / "seed1.json").write_text(json.dumps({"status": "finished", "spec": {"seed": 1}, "metrics": metrics}))
+    text = updated("<!-- shown: shop honest ips=`ips` -->\n<!-- end -->", tmp_path)
+    assert "| `ips` | 1 | 0.6000 | 0.5000 | 0.7000 |" in text
+
+
 def test_the_half_that_chooses_sets_the_order(tmp_path: Path) -> None:
     halves = [{"first": {"shown_auc": 0.6}, "second": {"shown_auc": 0.7}}]
     halves.append({"first": {"shown_auc": 0.62}, "second": {"shown_auc": 0.61}})
