@@ -34,7 +34,18 @@ PLAN = Path("studies/paper.toml")
 SAME_DATA = ("ml-1m-caged", "epinions-caged")  # of Pinterest only a part is public
 EFFECTS: dict[str, Callable[[Study], str]] = {
     name: getattr(effects, name)
-    for name in ("released", "selection", "ndcg", "groups", "scale", "loss", "seeds", "without_gpu", "negatives")
+    for name in (
+        "released",
+        "selection",
+        "ndcg",
+        "groups",
+        "scale",
+        "loss",
+        "seeds",
+        "without_gpu",
+        "negatives",
+        "densities",
+    )
 }
 SAME, CLOSE = 2.0, 10.0  # percent between a value and the printed one
 OTHERS = {row: name for row, name in METHODS.items() if row not in effects.RELEASED}

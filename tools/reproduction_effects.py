@@ -228,6 +228,29 @@ def _run_in_words(one: Recorded | None) -> list[str]:
     return [machine, str(content["training"]["epochs"]), f"{one.seconds / 60:.1f}", *values]
 
 
+def densities(study: Study) -> str:
+    """Of the first record of CAGED on each dataset that holds them."""
+    rows = []
+    for data in DATASETS:
+        learned = [one for run, one in study.records.items() if (run.data, run.method) == (data, "caged")]
+        found = next((one.content["densities"] for one in learned if one.content and "densities" in one.content), None)
+        if found is None:
+            rows.append([dataset_title(data), *[MISSING] * 5])
+            continue
+        for curve in found:
+            shares = (1 - _share_below(curve, 0.5), _share_below(curve, curve["mean"] / 2))
+            told = [curve["name"], str(curve["updates"]), f"{curve['mean']:.3f}", *(f"{share:.1%}" for share in shares)]
+            rows.append([dataset_title(data), *told])
+    return markdown_table(["dataset", "moment", "updates", "mean", "0.5 or more", "below half the mean"], rows)
+
+
+def _share_below(curve: dict[str, Any], value: float) -> float:
+    """Of the interactions; what falls into a bin counts as spread evenly over it."""
+    bins = len(curve["values"])
+    whole = int(value * bins)
+    return (sum(curve["values"][:whole]) + (value * bins - whole) * curve["values"][whole]) / bins
+
+
 def negatives(study: Study) -> str:
     """Who is ahead with fresh negatives and with those that repeat, by what people did later and by a balanced test."""
     rows = []

@@ -30,6 +30,14 @@ def test_a_file_stands_alone() -> None:
     assert ground.get("fill") == "#fff"
 
 
+def test_a_long_title_takes_further_lines() -> None:
+    root = ET.fromstring(standalone(DRAWING, "a title of many words " * 4))
+    lines = [text.text or "" for text in root.findall(f"{SVG}text")]
+    assert len(lines) > 1
+    assert " ".join(lines).split() == ("a title of many words " * 4).split()
+    assert root.get("height") == str(276 + 22 * (len(lines) - 1))
+
+
 def test_marks_for_the_pointer_are_not_seen_in_a_file() -> None:
     smooth = line_chart([1, 2], [Series("m", [0.1, 0.2])], title="line", markers=False)
     quiet = [group for group in ET.fromstring(smooth).iter("g") if group.get("class") == "mark quiet"]

@@ -12,7 +12,17 @@ from tests.products.reproduction.studied import runs_of, small_plan, write_recor
 from tools import reproduction_doc
 from tools.marked import arguments_of
 from tools.reproduction_doc import updated
-from tools.reproduction_effects import Study, groups, ndcg, negatives, released, seeds, selection, without_gpu
+from tools.reproduction_effects import (
+    Study,
+    densities,
+    groups,
+    ndcg,
+    negatives,
+    released,
+    seeds,
+    selection,
+    without_gpu,
+)
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reproduction.md"
@@ -84,7 +94,7 @@ def test_findings_follow_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_effects_are_gaps_until_something_is_recorded(tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     study = Study.read(plan.path, plan.results)
-    for effect in (released, selection, ndcg, groups, without_gpu, negatives):
+    for effect in (released, selection, ndcg, groups, without_gpu, negatives, densities):
         assert "not recorded" in effect(study)
     assert "| Epinions | honest | LightGCN | 0 | - | - | +1.45%* |" in seeds(study)
 
@@ -104,6 +114,16 @@ def test_effects_hold_the_numbers_of_the_records(tmp_path: Path) -> None:
     assert "| Epinions | +20.0% | +20.0% |" in selection(study)  # 0.12 beside two values of 0.1
     assert "| Epinions | LightGCN | niche | 0.0900 | 0.0900 | 1.00 | 0.0187 |" in ndcg(study)
     assert "| Epinions | honest | LightGCN | 2 | 0.7% | 0.1010 to 0.1020 | +1.45%* |" in seeds(study)
+
+
+def test_densities_are_read_off_the_bins(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    before = {"name": "before", "updates": 0, "mean": 0.3, "above": 0.0, "values": [2.0, 1.0, 0.5, 0.5]}
+    after = {"name": "after", "updates": 7, "mean": 0.6, "above": 0.25, "values": [1.0, 0.0, 1.0, 1.0]}
+    write_record(plan, runs_of(plan, "caged")[0], 0.1, densities=[before, after])
+    text = densities(Study.read(plan.path, plan.results))
+    assert "| Epinions | before | 0 | 0.300 | 25.0% | 30.0% |" in text  # 0.15 is three fifths of the first bin
+    assert "| Epinions | after | 7 | 0.600 | 75.0% | 25.0% |" in text  # a quarter lies above 1
 
 
 REPLAYED = """

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from caged.errors import ConfigError
 from caged.files import check_file, write_bytes
-from caged.page.svg import tag, words
+from caged.page.svg import FONT_SIZE, lines_within, tag, words
 
 KINDS = (".svg", ".png", ".pdf")
 _CONVERTER = "vl_convert"
-_MARGIN, _TITLE_ROOM, _TITLE_SIZE = 20, 56, 17
+_MARGIN, _TITLE_ROOM, _TITLE_SIZE, _TITLE_LINE = 20, 56, 17, 22
+_BOLD = 1.08  # bold letters are wider
+_TITLE_LOOK = {"fill": "#1c2330", "font_size": _TITLE_SIZE, "font_weight": 600}
 _PNG_SCALE = 2.0  # pixels per unit of the drawing: sharp on a screen and in a document
 _VIEW_BOX = re.compile(r'viewBox="0 0 (\d+) (\d+)"')
 _VARIABLE = re.compile(r"var\(--[a-z0-9-]+, ([^)]+)\)")
@@ -39,13 +41,18 @@ def standalone(drawing: str, title: str) -> str:
     found = _VIEW_BOX.search(drawing)
     assert found is not None
     width, height = int(found[1]), int(found[2])
-    placed = drawing.replace("<svg ", f'<svg x="{_MARGIN}" y="{_TITLE_ROOM}" width="{width}" height="{height}" ', 1)
-    size = width + 2 * _MARGIN, height + _TITLE_ROOM + _MARGIN
+    lines = lines_within(title, width * FONT_SIZE / (_TITLE_SIZE * _BOLD))
+    top = _TITLE_ROOM + _TITLE_LINE * (len(lines) - 1)
+    placed = drawing.replace("<svg ", f'<svg x="{_MARGIN}" y="{top}" width="{width}" height="{height}" ', 1)
+    size = width + 2 * _MARGIN, height + top + _MARGIN
     whole = tag(
         "svg",
         tag("title", words(title)),
         tag("rect", width=size[0], height=size[1], fill="#fff"),
-        tag("text", words(title), x=_MARGIN, y=34, fill="#1c2330", font_size=_TITLE_SIZE, font_weight=600),
+        *(
+            tag("text", words(line), x=_MARGIN, y=34 + _TITLE_LINE * place, **_TITLE_LOOK)
+            for place, line in enumerate(lines)
+        ),
         placed,
         xmlns="http://www.w3.org/2000/svg",
         width=size[0],

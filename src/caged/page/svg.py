@@ -84,6 +84,22 @@ def text_width(text: str) -> float:
     return FONT_SIZE * sum(map(_em, text))
 
 
+def lines_within(text: str, room: float) -> list[str]:
+    """`text` in lines that fit, broken between words.
+
+    >>> lines_within("two words", 1000), lines_within("two words", 60)
+    (['two words'], ['two', 'words'])
+    """
+    lines: list[str] = []
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
 def shortened(text: str, room: float) -> str:
     """As much of `text` as fits, with an ellipsis where something was cut off.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caged.products.reproduction.figures import Drawn, study_figures
+from caged.products.reproduction.figures import Drawn, smoothed, study_figures
 from caged.products.study import Plan
 from caged.runs.densities import Moment, recorded_densities
 from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
@@ -102,3 +102,14 @@ def test_densities_stand_on_the_axis_of_the_paper(plan: Plan) -> None:
     assert "% above 1)" in svg
     assert ">0.2</text>" in svg
     assert ">1.0</text>" in svg
+
+
+def test_smoothing_keeps_the_area_and_levels_what_zigzags() -> None:
+    centres = (np.arange(100) + 0.5) / 100
+    bins = np.zeros(100)
+    bins[[0, 30, 32, 99]] = 25.0
+    found = smoothed(bins, centres)
+    assert found.sum() == pytest.approx(bins.sum())
+    assert found.min() >= 0
+    assert found[31] > 0.99 * found[30]
+    assert smoothed(np.ones(100), centres) == pytest.approx(np.ones(100))

@@ -10,6 +10,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from caged.data.ids import Array
 from caged.data.known import dataset_title
 from caged.evaluation.metrics import MetricKey
 from caged.models import display_name
@@ -31,6 +34,7 @@ from caged.products.study import Plan, PlannedRun, Recorded
 
 CHARTED = ("recall", "ndcg")
 _METRIC_NAMES = {"recall": "Recall@20", "ndcg": "NDCG@20"}
+KERNEL = 0.02  # standard deviation of the density estimate
 _SYMBOLS = {"method.lam": "lambda", "method.beta": "beta", "method.estimator_layers": "hidden layers of the estimator"}
 
 
@@ -251,20 +255,35 @@ def _densities(records: Sequence[Recorded]) -> Iterator[Drawn]:
 
 def _density(name: str, one: Recorded) -> Drawn:
     curves = (one.content or {})["densities"]
-    bins = len(curves[0]["values"])
-    title = f"Inverse item popularity: {row_title(one.run)} on {dataset_title(one.run.data)}, {one.run.protocol}"
+    centres = (np.arange(len(curves[0]["values"])) + 0.5) / len(curves[0]["values"])
+    where = f"{dataset_title(one.run.data)}, {one.run.protocol}"
+    title = f"Inverse item popularity: {display_name('caged')} on {where}"
     looks = [svg.REFERENCE, *range(len(curves) - 1)]
     drawing = line_chart(
-        [(place + 0.5) / bins for place in range(bins)],
-        [Series(_moment(curve), curve["values"], look=look) for curve, look in zip(curves, looks, strict=True)],
+        centres.tolist(),
+        [
+            Series(_moment(curve), smoothed(np.array(curve["values"]), centres).tolist(), look=look)
+            for curve, look in zip(curves, looks, strict=True)
+        ],
         title=title,
         description="Density of inverse item popularity over the training interactions, on the axis of the paper.",
         x_label="inverse item popularity: near 0 popular items, near 1 niche items",
-        y_label="density of training interactions",
+        y_label=f"density of training interactions, smoothed by {KERNEL:g}",
         x_ticks=[0.0, 0.2, 0.4, 0.6, 0.8, 1.0],
         markers=False,
     )
     return Drawn(name, standalone(drawing, title))
+
+
+def smoothed(values: Array, centres: Array) -> Array:
+    """The density estimate of a Gaussian kernel, reflected at 0 and 1; what lies below the curve stays the same.
+
+    Before training the popularity of niche items has few values, 1/sqrt(1), 1/sqrt(2), ...: bins alone would zigzag.
+    """
+    distances = centres[:, None] - np.concatenate((-centres, centres, 2 - centres))
+    reach = np.exp(-0.5 * (distances / KERNEL) ** 2).reshape(len(centres), 3, len(centres)).sum(axis=1)
+    found: Array = (reach / reach.sum(axis=0)) @ values
+    return found
 
 
 def _moment(curve: Mapping[str, Any]) -> str:
