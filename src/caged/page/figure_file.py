@@ -16,7 +16,6 @@ from caged.page.svg import FONT_SIZE, lines_within, tag, words
 KINDS = (".svg", ".png", ".pdf")
 _CONVERTER = "vl_convert"
 _MARGIN, _TITLE_ROOM, _TITLE_SIZE, _TITLE_LINE = 20, 56, 17, 22
-_BOLD = 1.08  # bold letters are wider
 _TITLE_LOOK = {"fill": "#1c2330", "font_size": _TITLE_SIZE, "font_weight": 600}
 _PNG_SCALE = 2.0  # pixels per unit of the drawing: sharp on a screen and in a document
 _VIEW_BOX = re.compile(r'viewBox="0 0 (\d+) (\d+)"')
@@ -41,7 +40,7 @@ def standalone(drawing: str, title: str) -> str:
     found = _VIEW_BOX.search(drawing)
     assert found is not None
     width, height = int(found[1]), int(found[2])
-    lines = lines_within(title, width * FONT_SIZE / (_TITLE_SIZE * _BOLD))
+    lines = lines_within(title, width * FONT_SIZE / _TITLE_SIZE)
     top = _TITLE_ROOM + _TITLE_LINE * (len(lines) - 1)
     placed = drawing.replace("<svg ", f'<svg x="{_MARGIN}" y="{top}" width="{width}" height="{height}" ', 1)
     size = width + 2 * _MARGIN, height + top + _MARGIN
