@@ -17,12 +17,12 @@ from caged.graph import AnySampler, BipartiteGraph, Epoch, make_sampler
 from caged.models import Method
 from caged.models.contract import EpochContext
 from caged.optimiser import adam
-from caged.runs.environment import hardware
+from caged.runs.environment import hardware, keep_freed_memory
 from caged.seeding import Generators
 from caged.training.loop import AUTO, TrainConfig, Validate
 from caged.training.step import Steps, make_steps
 
-STEPS = 3  # taken on CPU, after one that is not counted
+STEPS = 8  # taken on CPU, after one that is not counted; machines that others use, too, have slow moments
 
 
 class Memory:
@@ -62,6 +62,7 @@ class Memory:
 def measure(shape: list[Any], device_name: str) -> dict[str, Any]:
     """Users, items, interactions, columns, layers and method: what a training on them took, as the loop does it."""
     device = torch.device(device_name)
+    keep_freed_memory(device)
     users, items, interactions, columns, layers, name = shape
     graph, validate, memory = _graph(Shape(users, items, interactions), device)
     batch_size, learning_rate = TrainConfig(batch_size=AUTO).batches(graph.edge_count)

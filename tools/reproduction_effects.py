@@ -248,7 +248,8 @@ def _share_below(curve: dict[str, Any], value: float) -> float:
     """Of the interactions; what falls into a bin counts as spread evenly over it."""
     bins = len(curve["values"])
     whole = int(value * bins)
-    return (sum(curve["values"][:whole]) + (value * bins - whole) * curve["values"][whole]) / bins
+    below: float = sum(curve["values"][:whole]) + (value * bins - whole) * curve["values"][whole]
+    return below / bins
 
 
 def negatives(study: Study) -> str:
