@@ -29,7 +29,7 @@ from caged.runs.planning.workload import Workload
 RATES = Path(__file__).with_name("rates.json")
 # What there may be of a cache: the second level of an H200; on CPU the last one, of which tables have a part.
 CACHE_BYTES = {"cuda": (50 * 2**20,), "cpu": tuple(2**power for power in range(20, 27))}
-COLUMNS_AT_ONCE = {"cuda": 2**31, "cpu": 32}  # of a table that a product reads
+COLUMNS_AT_ONCE = {"cuda": 2**31, "cpu": 32}  # most columns of a table that a product reads
 BYTES_OF_A_NUMBER = {"cuda": 2, "cpu": 4}
 SOFTMAX = "softmax"
 WIDE = 128  # columns from which the rows of a batch are treated apart on CPU, as in `graph/kernels/cpu_rows.py`
@@ -62,7 +62,8 @@ DRAW = "draw"
 def work_of(work: Workload, cache_bytes: int) -> dict[str, float]:
     """How much of each kind an epoch has, on one device."""
     edges, numbers, steps = work.interactions, work.numbers, work.steps
-    row = BYTES_OF_A_NUMBER[work.device] * min(work.columns, COLUMNS_AT_ONCE[work.device])
+    blocks = -(-work.columns // COLUMNS_AT_ONCE[work.device])
+    row = BYTES_OF_A_NUMBER[work.device] * work.columns / blocks
     held = sum(min(1.0, cache_bytes / (row * side)) for side in (work.users, work.items)) / 2
     gathered = steps * work.layers * edges * work.columns
     return {
