@@ -52,10 +52,7 @@ class Plan:
                 f"free blocks that it keeps"
             )
         if self.work.device == "cpu":
-            said.append(
-                f"processors differ more than GPUs: the time is that of {self.rates.name}, which were 2 to 4 times as "
-                f"fast as two cores of an older server"
-            )
+            said.append(f"processors differ more than GPUs of one kind do: the time is that of {self.rates.name}")
         if self.work.method in PER_EDGE:
             said.append(
                 f"{self.work.method} holds more beside its weights per interaction, and its epochs take longer: both "
