@@ -24,7 +24,7 @@ INK, FAINT_INK, RULE, SURFACE = (
 # After Okabe and Ito, darkened to a contrast of 3 on white; the page replaces them on a dark ground.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#c4649a", "#a67c00", "#0f8f9c", "#7a5bbf", "#8a5a44")
 COLOURS = len(_COLOURS)
-_DASHES = ("", "7 4", "2 3", "10 3 2 3", "12 4", "4 2", "1 4")
+_DASHES = ("", "7 4", "2 3", "10 3 2 3", "12 4", "4 2", "10 3 2 3 2 3")
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross", "drop", "bar")
 _PATTERNS = ("", "M0,6 L6,0", "M0,3 L6,3", "M3,0 L3,6", "M0,0 L6,6", "M0,3 L6,3 M3,0 L3,6", "M0,6 L6,0 M0,0 L6,6")
 _NARROW, _WIDE = "fijlt.,:;!|'()[] I", "mwMW@%"

@@ -65,7 +65,8 @@ def test_everything_recorded_says_how_to_run_it_oneself(world):
         world.record(name)
     study = study_of(world)
     assert schedule_tables(study.schedule) == []
-    assert schedule_sentences(study)[0].startswith("Nothing to run: ")
+    of_all = f"{len(study.runs)} of {len(study.runs)}"
+    assert schedule_sentences(study)[0].startswith(f"Nothing to run: {of_all} are recorded in ")
     assert schedule_sentences(study)[-1] == "To run them yourself, record them elsewhere: --record my-results."
 
 
@@ -74,6 +75,7 @@ def test_failures_and_obstacles_are_told_once_per_reason(world):
         world.record(name, status="failed", error="memory ran out")
     world.record("second-honest-ease-3", init={"run": "x"})
     said = schedule_sentences(study_of(world, "second", "ease"))
+    assert said[0].startswith("None of the missing runs can be run now: 0 of 3 are recorded in ")
     assert said[1] == ("second-honest-ease-1 and 1 more: failed before (--retry-failed tries again): memory ran out")
     assert said[2].startswith("second-honest-ease-3: cannot be run here: ")
     assert len(said) == 3

@@ -227,7 +227,7 @@ def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, See
         description=f"What decided the epoch: Recall@20 on {part} after each validated epoch, first recorded seed.",
         x_label="epoch",
         y_label=f"Recall@20 on {part}",
-        x_ticks=svg.round_steps(0, epochs[-1], 6),
+        x_ticks=[tick for tick in svg.round_steps(0, epochs[-1], 6) if tick <= epochs[-1]],
         markers=False,
     )
     return Drawn(name, standalone(drawing, title))

@@ -72,16 +72,14 @@ def _gib(value: float | None) -> str:
 
 def schedule_sentences(study: Study) -> list[str]:
     schedule = study.schedule
+    recorded = f"{len(schedule.finished)} of {len(study.runs)} are recorded in {study.places.results}."
     if not schedule.tasks:
-        said = f"Nothing to run: {_count(schedule.finished)} of {len(study.runs)} recorded in {study.places.results}."
+        said = f"{'None of the missing runs can be run now' if schedule.blocked else 'Nothing to run'}: {recorded}"
     else:
         time = f"about {duration(schedule.seconds)}" if schedule.unknown < len(schedule.tasks) else UNKNOWN
         if 0 < schedule.unknown < len(schedule.tasks):
             time += f" for those that can be estimated, {schedule.unknown} cannot"
-        said = (
-            f"{_count(schedule.tasks)} to come on {study.device}, time: {time}. {len(schedule.finished)} of "
-            f"{len(study.runs)} are recorded in {study.places.results}."
-        )
+        said = f"{_count(schedule.tasks)} to come on {study.device}, time: {time}. {recorded}"
     sentences = [said]
     if schedule.finished and not schedule.tasks and not schedule.failed and not schedule.blocked:
         sentences.append("To run them yourself, record them elsewhere: --record my-results.")
