@@ -70,6 +70,13 @@ def test_what_is_around_the_epochs_counts_once(runs):
     assert found.seconds == pytest.approx(3 * 6.0 / 2 * ratio + 4.0)
 
 
+def test_a_method_without_epochs_takes_what_its_other_forms_took(runs):
+    ease = runs["first-honest-ease-1"]
+    forms = [known(ease, folder=f"ease-{n}", epochs=0, seconds=seconds) for n, seconds in enumerate((4.0, 6.0, 50.0))]
+    found = Estimator([*forms, known(ease, data="other", epochs=0, seconds=900.0)], "cpu")(ease)
+    assert (found.seconds, found.memory, found.basis) == (6.0, 0.5, "scaled")
+
+
 @pytest.mark.parametrize("name", ["first-honest-ease-1", "first-honest-galore-1", "first-honest-adjusted-1"])
 def test_what_nothing_is_known_about_is_unknown(runs, name):
     found = Estimator([known(runs["first-honest-lightgcn-1"])], "cpu")(runs[name])

@@ -110,7 +110,8 @@ class Estimator:
         if alike:
             return _estimate(median(known.seconds for known in alike), alike, "recorded")
         similar = [known for known in here if known.method == run.method and known.adjusted == (run.kind == "adjust")]
-        seconds = self._scaled(run, device, similar) if run.kind == "train" else _median(similar)
+        has_epochs = run.kind == "train" and (not similar or any(known.epochs for known in similar))
+        seconds = self._scaled(run, device, similar) if has_epochs else _median(similar)
         return _estimate(seconds, similar, "unknown" if seconds is None else "scaled")
 
     def _scaled(self, run: PlannedRun, device: str, similar: list[Known]) -> float | None:
