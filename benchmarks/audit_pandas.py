@@ -14,6 +14,11 @@ import pandas as pd
 GROUPS = ("niche-taste", "diverse", "blockbuster")
 
 
+def gini(counts: pd.Series) -> float:
+    count = len(counts)
+    return float(((2 * np.arange(1, count + 1) - count - 1) * np.sort(counts)).sum() / (count * counts.sum()))
+
+
 class PandasAudit:
     def __init__(self, recs: Path, train: Path, test: Path, k: int) -> None:
         self.k = k
@@ -32,9 +37,11 @@ class PandasAudit:
         self.describe_users()
         self.join()
         self.accuracy()
+        self.serendipity()
         self.popularity()
         self.correlation()
         self.exposure()
+        self.attention()
         return self.values
 
     def mean(self, name: str, values: pd.Series, *, by_group: bool = False) -> None:
@@ -56,6 +63,8 @@ class PandasAudit:
         ordered = items[items["degree"] > 0].sort_values(["degree", "row"], ascending=[False, True])
         used, total = len(ordered), int(ordered["degree"].sum())
         through = ordered["degree"].cumsum()
+        items["place"] = np.inf  # among the most popular; nobody knows items without training interactions
+        items.loc[ordered.index, "place"] = np.arange(used)
         items["popular"] = False
         items.loc[ordered.index[: used // 5], "popular"] = True
         section = np.where(5 * (total - through) < total, 2, 1)
@@ -102,12 +111,19 @@ class PandasAudit:
         hits = self.top[self.top["hit"]].copy()
         hits["gain"] = 1 / np.log2(hits["rank"] + 1)
         hits["precision"] = (hits.groupby("user_id").cumcount() + 1) / hits["rank"]
+        hits["persistent"] = 0.8 ** (hits["rank"] - 1)
+        hits["early"] = hits["rank"] <= hits["user_id"].map(self.relevant["all"])
         for group in ("all", "popular", "niche"):
             suffix = "" if group == "all" else f"/{group}"
             relevant = self.relevant[group][self.relevant[group] > 0]
             mine = hits if group == "all" else hits[hits["popular"] == (group == "popular")]
             per_user = mine.groupby("user_id").agg(
-                hits=("rank", "count"), gain=("gain", "sum"), first=("rank", "min"), precision=("precision", "sum")
+                hits=("rank", "count"),
+                gain=("gain", "sum"),
+                first=("rank", "min"),
+                precision=("precision", "sum"),
+                persistent=("persistent", "sum"),
+                early=("early", "sum"),
             )
             per_user = per_user.reindex(relevant.index)
             found = per_user["hits"].fillna(0)
@@ -119,10 +135,23 @@ class PandasAudit:
                 self.mean("hit", (found > 0).astype(float))
                 self.mean("mrr", (1 / per_user["first"]).fillna(0))
                 self.mean("map", per_user["precision"].fillna(0) / np.minimum(relevant, k))
+                self.mean("f1", 2 * found / (k + relevant))
+                self.mean("r_precision", per_user["early"].fillna(0) / relevant)
+                self.mean("rbp", 0.2 * per_user["persistent"].fillna(0))
             else:
                 self.values[f"pooled_recall@{k}/{group}"] = float(found.sum() / relevant.sum())
         a, b = (self.values[f"pooled_recall@{k}/{group}"] for group in ("popular", "niche"))
         self.values[f"pop_reo@{k}"] = abs(a - b) / (a + b)
+
+    def serendipity(self) -> None:
+        """Hits that at least k items new to the user precede in popularity."""
+        hits = self.top.loc[self.top["hit"], ["user_id", "item_id", "place"]]
+        had = hits.merge(self.trained[["user_id", "place"]], on="user_id", suffixes=("", "_had"))
+        before = (had["place_had"] < had["place"]).groupby([had["user_id"], had["item_id"]]).sum()
+        known = pd.MultiIndex.from_frame(hits[["user_id", "item_id"]])
+        unexpected = hits["place"].to_numpy() - before.reindex(known, fill_value=0).to_numpy() >= self.k
+        found = hits.assign(unexpected=unexpected).groupby("user_id")["unexpected"].sum()
+        self.mean("serendipity", found.reindex(self.relevant.index, fill_value=0) / self.k)
 
     def popularity(self) -> None:
         users = len(self.profile)
@@ -162,14 +191,21 @@ class PandasAudit:
         spread = np.sqrt(sums["xx"] * sums["yy"])
         self.mean("pru", (-sums["xy"] / spread).where(spread > 0))
 
+    def attention(self) -> None:
+        """How unequally it is spread, and how little two lists share."""
+        seen = (1 / np.log2(self.top["rank"] + 1)).groupby(self.top["item_id"]).sum()
+        self.values[f"exposure_gini@{self.k}"] = gini(seen.reindex(self.items.index, fill_value=0.0))
+        length = self.top.groupby("user_id")["rank"].transform("count")
+        unit = (1 / np.sqrt(length)).groupby(self.top["item_id"]).sum()
+        lists = self.top["user_id"].nunique()
+        self.values[f"personalisation@{self.k}"] = float(1 - ((unit**2).sum() - lists) / (lists * (lists - 1)))
+
     def exposure(self) -> None:
         k, items = self.k, self.items
         shown = self.top.groupby("item_id")["user_id"].count().reindex(items.index, fill_value=0)
         count, total = len(items), int(shown.sum())
         self.values[f"coverage@{k}"] = float((shown > 0).mean())
-        self.values[f"gini@{k}"] = float(
-            ((2 * np.arange(1, count + 1) - count - 1) * np.sort(shown)).sum() / (count * total)
-        )
+        self.values[f"gini@{k}"] = gini(shown)
         share = shown[shown > 0] / total
         self.values[f"entropy@{k}"] = float(-(share * np.log2(share)).sum() / np.log2(count))
         p = shown.groupby(items["bucket"]).sum() / total

@@ -1,6 +1,7 @@
 """What training by columns costs by the formulas of docs/scale.md: bytes, memory and seconds on P devices.
 
-python -m benchmarks.columns_model --users 200M --items 20M --interactions 10B --k 64 --layers 2 --devices 8
+python -m benchmarks.columns_model --users 200M --items 20M --interactions 10B --k 64 --layers 2 --devices 8 \\
+    --seconds-per-row 2e-11 --bytes-per-second 1e11
 
 A second dimension, partitions of the users, is in the model and not in the program: `--partitions` splits the devices
 into so many groups, each with its part of the users and all items.

@@ -162,10 +162,7 @@ def check(device: str, out: Path | None) -> None:
 
 def calibrate(device: str, out: Path | None, record: Path | None = None) -> None:
     """Fits the rates to what is measured now, or to what is in a record."""
-    if record:
-        found = json.loads(record.read_text(encoding="utf-8"))["lines"]
-    else:
-        found = [in_own_process(shape, device) for shape in CALIBRATED[device]]
+    found = read_lines(record, device) if record else [in_own_process(shape, device) for shape in CALIBRATED[device]]
     source = (record or out or Path("an unrecorded calibration")).as_posix()
     rates = fitted([measured(one, device) for one in found], found[0]["hardware"], source)
     write_rates(device, rates)
@@ -174,6 +171,14 @@ def calibrate(device: str, out: Path | None, record: Path | None = None) -> None
         say(line)
     write(out, device, lines, rates, calibrated=True)
     say_worst(lines)
+
+
+def read_lines(record: Path, device: str) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = json.loads(record.read_text(encoding="utf-8"))["lines"]
+    on = lines[0]["hardware"]["device"]
+    if on != device:
+        raise SystemExit(f"{record} was measured on {on}, not on {device}; give --device {on} or another record")
+    return lines
 
 
 def worst(lines: list[dict[str, Any]]) -> dict[str, float]:

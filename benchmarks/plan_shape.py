@@ -131,7 +131,10 @@ class _Taken(NamedTuple):
         drawing = timed(self._draw, self.generators.device)
         self.memory.mark("drawing")
         block = next(iter(self.sampler.blocks(self.generators["sampling"])))
-        batches = [Epoch(*(part[step : step + 1] for part in block.parts)) for step in range(STEPS + 1)]
+        steps = min(STEPS + 1, len(block.parts[0]))
+        if steps < 2:
+            raise ValueError(f"a block has {steps} step; the first one does not count, so give more interactions")
+        batches = [Epoch(*(part[step : step + 1] for part in block.parts)) for step in range(steps)]
         taken = [timed(_running(self.steps, batch), self.generators.device) for batch in batches][1:]
         self.memory.mark("steps")
         del block, batches

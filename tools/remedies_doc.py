@@ -38,14 +38,15 @@ def updated(text: str, results: Path) -> str:
     return filled(
         text,
         {
-            "prices": lambda argument: _prices(argument, results, COLUMNS),
-            "shown": lambda argument: _prices(argument, results, SHOWN),
+            "prices": lambda argument: _against_first(argument, results, COLUMNS),
+            "shown": lambda argument: _against_first(argument, results, SHOWN),
             "chance": lambda argument: _chance(results / argument / "halves.json"),
         },
     )
 
 
-def _prices(argument: str, results: Path, columns: dict[str, str]) -> str:
+def _against_first(argument: str, results: Path, columns: dict[str, str]) -> str:
+    """The steps that `argument` lists, with their changes against the first of them."""
     dataset, protocol, listed = argument.split(maxsplit=2)
     steps = dict(part.strip().split("=", 1) for part in listed.split(";"))
     found = {folder: _metrics(results / dataset / protocol / folder) for folder in steps}

@@ -12,10 +12,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 from caged.data.known import dataset_title
+from caged.models import display_name
 from caged.page.numbers import percent_change
 from caged.page.text_table import markdown_table
 from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of
 from caged.products.reproduction.printed import DATASETS, Printed, printed_value
+from caged.products.reproduction.tables import row_title
 from caged.products.study import Plan, PlannedRun, Recorded, read_plan, recorded
 
 MISSING = "not recorded"
@@ -232,22 +234,29 @@ def densities(study: Study) -> str:
     """Of the first record of CAGED on each dataset that holds them."""
     rows = []
     for data in DATASETS:
-        learned = [one for run, one in study.records.items() if (run.data, run.method) == (data, "caged")]
+        caged = (data, display_name("caged"))
+        learned = [one for run, one in study.records.items() if (run.data, row_title(run)) == caged]
         found = next((one.content["densities"] for one in learned if one.content and "densities" in one.content), None)
         if found is None:
             rows.append([dataset_title(data), *[MISSING] * 5])
             continue
         for curve in found:
-            shares = (1 - _share_below(curve, 0.5), _share_below(curve, curve["mean"] / 2))
-            told = [curve["name"], str(curve["updates"]), f"{curve['mean']:.3f}", *(f"{share:.1%}" for share in shares)]
+            half = curve["mean"] / 2
+            shares = [
+                f"{1 - _share_below(curve, 0.5):.1%}",
+                f"{_share_below(curve, half):.1%}" if half <= 1 else MISSING,
+            ]
+            told = [curve["name"], str(curve["updates"]), f"{curve['mean']:.3f}", *shares]
             rows.append([dataset_title(data), *told])
     return markdown_table(["dataset", "moment", "updates", "mean", "0.5 or more", "below half the mean"], rows)
 
 
 def _share_below(curve: dict[str, Any], value: float) -> float:
-    """Of the interactions; what falls into a bin counts as spread evenly over it."""
+    """Of the interactions; what falls into a bin counts as spread evenly over it. Above 1 a record has no bins."""
+    if value > 1:
+        raise ValueError(f"the bins of a density end at 1; the share below {value:g} is not recorded")
     bins = len(curve["values"])
-    whole = int(value * bins)
+    whole = min(int(value * bins), bins - 1)
     below: float = sum(curve["values"][:whole]) + (value * bins - whole) * curve["values"][whole]
     return below / bins
 

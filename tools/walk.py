@@ -25,6 +25,7 @@ import numpy as np
 
 from caged.files import write_text
 from caged.page.text_table import markdown_table
+from caged.runs.lock import LOCK
 
 ROOT = Path(__file__).parents[1]
 MARKED = re.compile(r"(<!-- walk -->\n).*?(<!-- end of walk -->)", re.DOTALL)
@@ -46,7 +47,8 @@ class Walk(NamedTuple):
 
     @property
     def read_twice(self) -> dict[str, int]:
-        return {file: times for file, times in self.reads.items() if times > 1}
+        """But for locks: who holds a folder is asked before any work is done, and again when it is taken."""
+        return {file: times for file, times in self.reads.items() if times > 1 and Path(file).name != LOCK}
 
 
 def walked(source: Path) -> list[Walk]:

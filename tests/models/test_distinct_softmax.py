@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from caged.models import distinct_softmax as module
+from caged.models import matrix_products
 from caged.models.distinct_softmax import MOST_COPIES, Pairs, distinct_softmax
 from caged.models.sampled_softmax import Problem, sampled_softmax
 
@@ -104,3 +105,29 @@ def test_a_block_is_never_larger_than_stated(monkeypatch):
     tables, bias, pairs = case()
     distinct_softmax(*tables, bias, pairs, ROWS)
     assert seen == [4 * 7 * 4, 4 * 7 * 4, 1 * 7 * 4]
+
+
+@pytest.fixture
+def by_onednn(monkeypatch):
+    """On every processor, with blocks of the fewest rows."""
+    operator = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+    if operator is None:
+        pytest.skip("this torch has no oneDNN")
+    monkeypatch.setattr(matrix_products, "_onednn_linear", lambda: operator)
+    monkeypatch.setitem(module.BLOCK_BYTES, "onednn", 1)
+
+
+@pytest.mark.parametrize("chunk", [1000, 350], ids=["one chunk", "three chunks"])
+@pytest.mark.parametrize("bias", [0.0, -200.0], ids=["no bias", "far below the rows of padding"])
+def test_onednn_multiplies_the_same_in_several_blocks(by_onednn, chunk, bias):
+    """300 users are three blocks of 128 rows; neither they nor 200 items fill the last rows."""
+    draw = torch.Generator().manual_seed(2)
+    tables = [torch.randn(count, 8, generator=draw) for count in (300, 200)]
+    numbers = (torch.arange(1000).remainder(count)[torch.randperm(1000, generator=draw)] for count in (300, 200))
+    pairs = Pairs(*numbers, torch.full((1000,), 1e-3))
+    biases = torch.randn(200, generator=draw) + bias
+    assert module._block_rows(tables[0], 200) == module.ROUNDED_TO
+    found = value_and_gradients(distinct_softmax, tables, biases, pairs, chunk)
+    wide = pairs._replace(weight=pairs.weight.double())
+    expected = value_and_gradients(plain, [table.double() for table in tables], biases.double(), wide, chunk)
+    torch.testing.assert_close([part.double() for part in found], expected, rtol=1e-4, atol=1e-7)

@@ -120,10 +120,19 @@ def test_densities_are_read_off_the_bins(tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     before = {"name": "before", "updates": 0, "mean": 0.3, "above": 0.0, "values": [2.0, 1.0, 0.5, 0.5]}
     after = {"name": "after", "updates": 7, "mean": 0.6, "above": 0.25, "values": [1.0, 0.0, 1.0, 1.0]}
-    write_record(plan, runs_of(plan, "caged")[0], 0.1, densities=[before, after])
+    beyond = {"name": "beyond", "updates": 9, "mean": 2.5, "above": 0.5, "values": [0.0, 0.0, 0.0, 2.0]}
+    write_record(plan, runs_of(plan, "caged")[0], 0.1, densities=[before, after, beyond])
     text = densities(Study.read(plan.path, plan.results))
     assert "| Epinions | before | 0 | 0.300 | 25.0% | 30.0% |" in text  # 0.15 is three fifths of the first bin
     assert "| Epinions | after | 7 | 0.600 | 75.0% | 25.0% |" in text  # a quarter lies above 1
+    assert "| Epinions | beyond | 9 | 2.500 | 100.0% | not recorded |" in text  # half the mean lies above 1, too
+
+
+def test_densities_of_a_part_of_caged_are_not_those_of_caged(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    curve = {"name": "before", "updates": 0, "mean": 0.3, "above": 0.0, "values": [2.0, 1.0, 0.5, 0.5]}
+    write_record(plan, runs_of(plan, "caged-no-momentum")[0], 0.1, densities=[curve])
+    assert "before" not in densities(Study.read(plan.path, plan.results))
 
 
 REPLAYED = """

@@ -96,11 +96,12 @@ def _of_chunk(users: Tensor, items: Tensor, bias: Tensor, pairs: Pairs) -> tuple
     to_users, to_items = torch.empty_like(users), torch.empty_like(items)
     blocks = list(slices(0, len(users), _block_rows(users, len(items))))
     ends = torch.searchsorted(pairs.users, torch.tensor([block.stop for block in blocks])).tolist()
-    memory = users.new_empty((blocks[0].stop, -(-len(items) // ALIGNED) * ALIGNED))[:, : len(items)]
+    memory = _memory(users, blocks[0].stop, len(items))
     losses, start = [], 0
     for block, end in zip(blocks, ends, strict=True):
         own, start = pairs.part(slice(start, end)), end
-        logits = product(users[block], items.T, memory=memory[: block.stop - block.start]).add_(bias)
+        room = None if memory is None else memory[: block.stop - block.start]
+        logits = product(users[block], items.T, memory=room).add_(bias)
         losses.append(_into_slopes(logits, own._replace(users=own.users - block.start), counts))
         to_users[block] = product(logits, counted)
         add_product(to_items, logits.T, users[block], first=block.start == 0)
@@ -108,8 +109,15 @@ def _of_chunk(users: Tensor, items: Tensor, bias: Tensor, pairs: Pairs) -> tuple
     return pairs.weight @ torch.cat(losses), to_users[:user_count], to_items[:item_count]
 
 
+def _memory(users: Tensor, rows: int, item_count: int) -> Tensor | None:
+    """For the logits of a block; oneDNN brings its own."""
+    if by_onednn(users):
+        return None
+    return users.new_empty((rows, -(-item_count // ALIGNED) * ALIGNED))[:, :item_count]
+
+
 def _block_rows(users: Tensor, item_count: int) -> int:
-    """Users whose logits with all items are a block."""
+    """Users whose logits with all items are a block: at most `BLOCK_BYTES`, or the fewest rows that there may be."""
     if not by_onednn(users):
         return max(1, BLOCK_BYTES["cpu"] // (4 * item_count))
     return max(ROUNDED_TO, BLOCK_BYTES["onednn"] // (4 * item_count) // ROUNDED_TO * ROUNDED_TO)

@@ -20,7 +20,7 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def product(left: Tensor, right: Tensor, *, memory: Tensor | None = None) -> Tensor:
-    """left @ right; `memory` is where it may be written, float32."""
+    """left @ right; `memory` is where it may be written, float32. No gradient: for functions with their own."""
     if left.dtype == torch.bfloat16:
         return torch.mm(left, right, out_dtype=torch.float32)
     if by_onednn(left):

@@ -9,8 +9,8 @@ With rows x_b (users), y_b (positives) and z_c (candidates), and b in the same c
 The gradient is known as soon as a block of logits is there, up to the one factor that comes back to the loss: with
 p_bc = exp(l_bc) / (exp(own_b) + sum_c' exp(l_bc')), it is weight_b p_bc for l_bc and weight_b (p_b - 1) for own_b. So
 the forward pass takes it along, no logit is kept or computed twice, and the backward pass is a multiplication. A block
-has at most `BLOCK_BYTES` of float32 logits, whatever the size of batch and chunk. Shapes are fixed and nothing is read
-back, so that a CUDA graph can hold it.
+has at most `BLOCK_BYTES` of float32 logits, or one row, whatever the size of batch and chunk. Shapes are fixed and
+nothing is read back, so that a CUDA graph can hold it.
 """
 
 from __future__ import annotations

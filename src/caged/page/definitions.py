@@ -60,11 +60,11 @@ def meaning(key: MetricKey, share: Fraction = POPULAR_SHARE) -> str:
     >>> meaning(MetricKey("hit", 5))
     'Share of users with at least one relevant item among the first 5. Higher is better.'
     """
-    said = [key.metric.meaning.format(k=key.k), _of_group(key, share), _SENTENCES[key.metric.direction]]
+    said = [key.metric.meaning.format(k=key.k), _group_words(key, share), _SENTENCES[key.metric.direction]]
     return " ".join(sentence for sentence in said if sentence)
 
 
-def _of_group(key: MetricKey, share: Fraction) -> str:
+def _group_words(key: MetricKey, share: Fraction) -> str:
     if key.chosen is None:
         usual = key.group and f"For {GROUP_NAMES[key.group].lower()} only: {_members(key.group, share)}."
         return usual or ""

@@ -104,6 +104,13 @@ def test_densities_stand_on_the_axis_of_the_paper(plan: Plan) -> None:
     assert ">1.0</text>" in svg
 
 
+def test_densities_are_titled_by_their_row(plan: Plan) -> None:
+    densities = recorded_densities([Moment("before", 0, np.full(500, 0.1))], np.zeros(500, dtype=int), 1)
+    (run,) = runs_of(plan, "caged-no-momentum", protocol="honest")
+    write_record(plan, run, 0.1, densities=densities)
+    assert "CAGED without momentum" in drawing(plan, "densities-epinions-caged-honest")
+
+
 def test_smoothing_keeps_the_area_and_levels_what_zigzags() -> None:
     centres = (np.arange(100) + 0.5) / 100
     bins = np.zeros(100)

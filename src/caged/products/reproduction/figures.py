@@ -257,7 +257,7 @@ def _density(name: str, one: Recorded) -> Drawn:
     curves = (one.content or {})["densities"]
     centres = (np.arange(len(curves[0]["values"])) + 0.5) / len(curves[0]["values"])
     where = f"{dataset_title(one.run.data)}, {one.run.protocol}"
-    title = f"Inverse item popularity: {display_name('caged')} on {where}"
+    title = f"Inverse item popularity: {row_title(one.run)} on {where}"
     looks = [svg.REFERENCE, *range(len(curves) - 1)]
     drawing = line_chart(
         centres.tolist(),

@@ -7,13 +7,14 @@ draws its triples. With E interactions, n users and items, k columns, L layers a
     draw E                                                                                       per epoch
 
 h is the share of what propagation reads that the cache of the device holds: half of it are rows of users, half rows of
-items. On CPU a step whose batch names few of the nodes treats their rows apart, where tables are wide, and takes
-`apart` times as long. What a batch costs beside propagation counts for the softmax only.
+items. On CPU a step whose batch names few of the nodes treats their rows apart, where tables are wide, and its
+propagation takes `apart` times as long. What a batch costs beside propagation counts for the softmax only.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -29,11 +30,12 @@ from caged.runs.planning.workload import Workload
 RATES = Path(__file__).with_name("rates.json")
 # What there may be of a cache: the second level of an H200; on CPU the last one, of which tables have a part.
 CACHE_BYTES = {"cuda": (50 * 2**20,), "cpu": tuple(2**power for power in range(20, 27))}
-COLUMNS_AT_ONCE = {"cuda": 2**31, "cpu": 32}  # most columns of a table that a product reads
+COLUMNS_AT_ONCE = {"cuda": 2**31, "cpu": 32}  # of a table that a product reads; more go in equal blocks
 BYTES_OF_A_NUMBER = {"cuda": 2, "cpu": 4}
 SOFTMAX = "softmax"
 WIDE = 128  # columns from which the rows of a batch are treated apart on CPU, as in `graph/kernels/cpu_rows.py`
-FEW_NODES = 0.25  # of all, named by a batch: with more, they have too many of the edges
+MOST_EDGES = 0.6  # share of the edges that the nodes of such a batch may have, as there
+SKEW = 1.5  # how often a node of an edge drawn at random is named, against an average one; fits logs by power laws
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,30 @@ def work_of(work: Workload, cache_bytes: int) -> dict[str, float]:
 
 def rows_apart(work: Workload) -> bool:
     """Whether a step on CPU treats the rows that its batch names apart."""
-    return work.device == "cpu" and work.columns >= WIDE and work.batch < FEW_NODES * work.nodes
+    return work.device == "cpu" and work.columns >= WIDE and work.layers > 0 and _named_edges(work) < MOST_EDGES
+
+
+def _named_edges(work: Workload) -> float:
+    """Share of the edges whose user, or whose item, a batch names, half each: a user and two items a triple."""
+    named = ((work.batch, work.users), (2 * work.batch, work.items))
+    return sum(1 - math.exp(-SKEW * rows / side) for rows, side in named) / 2
 
 
 def seconds_per_epoch(work: Workload, rates: Rates) -> float:
     """Without validation, and without what several devices tell each other."""
+    rest, propagation = _rest_and_propagation(work, rates)
+    return rest + propagation * (rates.apart if rows_apart(work) else 1.0)
+
+
+def _rest_and_propagation(work: Workload, rates: Rates) -> tuple[float, float]:
+    """Seconds of an epoch; those of propagation over all rows."""
     taken = {kind: amount * getattr(rates, kind) for kind, amount in work_of(work, rates.cache_bytes).items()}
-    propagation = sum(taken[kind] for kind in OF_PROPAGATION) * (rates.apart if rows_apart(work) else 1.0)
-    return float(propagation + taken["softmax"] + taken[DRAW])
+    propagation = sum(taken[kind] for kind in OF_PROPAGATION)
+    columns = work.columns // COLUMNS_AT_ONCE[work.device] * COLUMNS_AT_ONCE[work.device]
+    if 0 < columns < work.columns:  # a block more has narrower rows, of which a cache holds more; that is no gain
+        whole_blocks = replace(work, embedding_size=columns, devices=1)
+        propagation = max(propagation, _rest_and_propagation(whole_blocks, rates)[1])
+    return taken[SOFTMAX] + taken[DRAW], propagation
 
 
 class Measured(NamedTuple):
@@ -110,8 +128,15 @@ def fitted(measured: Sequence[Measured], hardware: dict[str, Any], source: str) 
         apart=1.0,
         draw=float(np.median([one.drawing / one.work.interactions for one in measured])),
     )
-    apart = [one.seconds / seconds_per_epoch(one.work, rates) for one in measured if rows_apart(one.work)]
+    apart = [_share_of_propagation(one, rates) for one in measured if rows_apart(one.work)]
     return replace(rates, apart=float(np.median(apart))) if apart else rates
+
+
+def _share_of_propagation(one: Measured, rates: Rates) -> float:
+    """That it took, of what it takes over all rows."""
+    rest, propagation = _rest_and_propagation(one.work, rates)
+    drawing = one.work.interactions * rates.draw
+    return (one.seconds - one.drawing - (rest - drawing)) / propagation
 
 
 def _fit_of_steps(measured: Sequence[Measured], cache_bytes: int) -> tuple[dict[str, float], float]:
