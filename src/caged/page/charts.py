@@ -32,7 +32,8 @@ class Series:
     """A named sequence of values, with an interval around each where one is known.
 
     `look` chooses colour, marker and pattern, so that a method looks the same in every chart of a page; by default
-    the place in the chart decides. `REFERENCE` is for what the others are compared with.
+    the place in the chart decides. `REFERENCE` is for what the others are compared with. `measured` is false for a
+    level that goes all along the axis: it has no points.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Series:
     lower: Sequence[float] | None = None
     upper: Sequence[float] | None = None
     look: int | None = None
+    measured: bool = True
 
     @property
     def extremes(self) -> list[float]:
@@ -116,7 +118,7 @@ def line_chart(
         drawn += [_band(one, x, across, upward), _line(one, x, across, upward)]
     for one in series:
         names = x_names or [x_format(place) for place in x]
-        drawn += _points(one, names, [across(place) for place in x], upward, y_format, seen=markers)
+        drawn += _points(one, names, [across(place) for place in x], upward, y_format, seen=markers and one.measured)
     if named_at_ends:
         drawn += _names_at_ends(series, plot.right, upward)
     return svg.drawing(drawn, title, description, width, height)
@@ -255,7 +257,7 @@ def _bare_line_key(one: Series, x: float, y: float) -> str:
 
 
 def _line_key(one: Series, x: float, y: float) -> str:
-    return _bare_line_key(one, x, y) + svg.marker(_look(one), x + 11, y - 4)
+    return _bare_line_key(one, x, y) + (svg.marker(_look(one), x + 11, y - 4) if one.measured else "")
 
 
 def _level_lines(levels: Sequence[float], upward: Scale, plot: _Plot, written: Format) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -176,8 +177,9 @@ def names_beside(
     """Each name beside its point, on the first side where it touches no point with a name and no other name.
 
     Where there are `dots` without a name, on the side where it hides fewest of them, unless that is further away. A
-    thin line leads to a name that stands further away.
+    thin line leads to a name that stands further away, across no other name if that can be; lines lie below all names.
     """
+    lines, names = [], []
     hidden = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
     for index, (name, (x, y)) in enumerate(places.items()):
@@ -185,15 +187,17 @@ def names_beside(
         others = [*taken[:index], *taken[index + 1 :]]
         boxes = list(_sides(x, y, size))
         free = [box for box in boxes if _inside(box, plot) and not any(box.touches(other) for other in others)]
-        possible = free or [box for box in boxes if _inside(box, plot)] or boxes[:1]
+        apart = [box for box in free if box in boxes[:_SIDES] or not _crosses(_leader_end(x, y, box), (x, y), others)]
+        possible = apart or free or [box for box in boxes if _inside(box, plot)] or boxes[:1]
         box = _cheapest(possible, boxes, hidden)
         taken.append(box)
         if box not in boxes[:_SIDES]:
-            yield _leader(x, y, box)
+            lines.append(_leader(x, y, box))
         # A rim in the colour of the page keeps the name readable where a line passes behind it.
         rim = f"paint-order:stroke;stroke:{svg.SURFACE};stroke-width:4px;stroke-linejoin:round"
         style = f"fill:{svg.INK};{rim}{';font-weight:600' if name in front else ''}"
-        yield tag("text", svg.words(name), x=box.left, y=box.bottom - 4, style=style)
+        names.append(tag("text", svg.words(name), x=box.left, y=box.bottom - 4, style=style))
+    yield from (*lines, *names)
 
 
 def _cheapest(possible: Sequence[Box], boxes: Sequence[Box], hidden: Sequence[Box]) -> Box:
@@ -204,9 +208,25 @@ def _cheapest(possible: Sequence[Box], boxes: Sequence[Box], hidden: Sequence[Bo
 
 
 def _leader(x: float, y: float, box: Box) -> str:
-    """From a point to the nearest spot of its name."""
-    end_x, end_y = min(max(x, box.left), box.right), min(max(y, box.top + 3), box.bottom - 3)
+    """From a point to its name."""
+    end_x, end_y = _leader_end(x, y, box)
     return tag("line", x1=x, y1=y, x2=end_x, y2=end_y, style=f"stroke:{svg.FAINT_INK};stroke-width:.75")
+
+
+def _leader_end(x: float, y: float, box: Box) -> tuple[float, float]:
+    """The spot of a name that is nearest, less its rim: how wide a name is drawn is known roughly."""
+    rim = min(8.0, (box.right - box.left) / 4)
+    return min(max(x, box.left + rim), box.right - rim), min(max(y, box.top + 3), box.bottom - 3)
+
+
+def _crosses(start: tuple[float, float], end: tuple[float, float], boxes: Sequence[Box]) -> bool:
+    """Whether a straight line passes through one of the boxes."""
+    steps = max(1, math.ceil(math.dist(start, end) / 3))
+    spots = [
+        (start[0] + (end[0] - start[0]) * step / steps, start[1] + (end[1] - start[1]) * step / steps)
+        for step in range(steps + 1)
+    ]
+    return any(box.left < x < box.right and box.top < y < box.bottom for box in boxes for x, y in spots)
 
 
 def _sides(x: float, y: float, size: float) -> Iterator[Box]:

@@ -158,14 +158,31 @@ def ticks(values: Sequence[float], count: int = 5) -> list[float]:
 
 
 def tick_texts(levels: Sequence[float], written: Callable[[float], str]) -> list[str]:
-    """The words of round numbers along an axis, all but zero with the same number of decimals.
+    """The words of round numbers along an axis, all but zero with the same number of decimals; with more of them than
+    `written` gives where it would round a level to another number.
 
     >>> tick_texts([0.0, 0.5, 1.0], str), tick_texts([0, 0.025, 0.05], lambda share: f"{100 * share:g}%")
     (['0', '0.5', '1.0'], ['0', '2.5%', '5.0%'])
+    >>> tick_texts([0.1165, 0.117, 0.1175], lambda level: f"{level:.3g}")
+    ['0.1165', '0.1170', '0.1175']
     """
-    texts = [written(level) if level else "0" for level in levels]
+    texts = [_exact(written(level), level) if level else "0" for level in levels]
     decimals = max(len(text.rstrip("%").partition(".")[2]) for text in texts)
     return [_padded(text, decimals) if level else text for level, text in zip(levels, texts, strict=True)]
+
+
+def _exact(text: str, level: float) -> str:
+    """As it is, but for a plain number, or percents of one, that is not the level."""
+    unit, sign = (100, "%") if text.endswith("%") else (1, "")
+    try:
+        said = float(text.removesuffix("%").replace(",", ""))
+    except ValueError:
+        return text
+    return (
+        text
+        if math.isclose(said, unit * level, rel_tol=1e-9)
+        else f"{unit * level:,.10f}".rstrip("0").rstrip(".") + sign
+    )
 
 
 def _padded(text: str, decimals: int) -> str:

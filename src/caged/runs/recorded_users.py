@@ -53,6 +53,11 @@ def write_recorded_users(record: Path, per_user: Path, k: int) -> dict[str, Any]
     return {"users": stored.num_rows, "ids": ids, "sha256": _sum_of(content)}
 
 
+def has_recorded_users(record: Path, content: Mapping[str, Any]) -> bool:
+    """Whether the file stands beside the record. A record that lost it is still a record, of which less is known."""
+    return "per_user" in content and users_file(record).is_file()
+
+
 def read_recorded_users(record: Path, about: Mapping[str, Any]) -> dict[str, Array]:
     """The values of each metric, a row per user, NaN where undefined; refused where the file is not the one."""
     path = users_file(record)

@@ -9,8 +9,9 @@ import pytest
 
 from caged.errors import RunError
 from caged.evaluation.significance import paired_test, seed_interval, welch_test
-from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of, gpu_minutes, outcome_of
+from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of, gpu_minutes, has_lost_users, outcome_of
 from caged.products.study import Plan
+from caged.runs.recorded_users import users_file
 from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
 
 LOW, HIGH = (0.100, 0.102, 0.098, 0.101, 0.099), (0.110, 0.113, 0.107, 0.111, 0.109)
@@ -44,6 +45,34 @@ def test_three_seeds_have_intervals(plan: Plan) -> None:
     ends = seed_interval(LOW[:3], HIGH[:3])
     assert ends is not None
     assert cell.interval == pytest.approx([1000 * end for end in ends])
+
+
+def test_rows_are_compared_on_the_seeds_that_both_have(plan: Plan) -> None:
+    """One seed that is LightGCN's first one to the last digit: no change, although LightGCN's mean is another."""
+    base, _ = recorded_rows(plan, 5)
+    (first, *_) = sorted(runs_of(plan, "ips"), key=lambda run: run.seed)
+    write_record(plan, first, LOW[0])
+    cell = cell_of(seeds_of(plan, "ips"), base, "recall@20")
+    assert isinstance(cell, Cell)
+    assert (cell.mean, cell.seeds, cell.change) == (LOW[0], 1, 0.0)
+
+
+def test_rows_without_a_common_seed_are_compared_by_their_means(plan: Plan) -> None:
+    for row, seed, value in (("lightgcn", 1, 0.1), ("caged", 2, 0.11)):
+        (run,) = (run for run in runs_of(plan, row) if run.seed == seed)
+        write_record(plan, run, value)
+    cell = cell_of(seeds_of(plan, "caged"), seeds_of(plan, "lightgcn"), "recall@20")
+    assert isinstance(cell, Cell)
+    assert cell.change == pytest.approx(10.0)
+
+
+def test_a_record_that_lost_its_users_is_tested_over_none(plan: Plan) -> None:
+    base, caged = recorded_rows(plan, 1, users=[0.1, 0.2, 0.3])
+    assert outcome_of(caged, base, "recall@20") is not None
+    users_file(caged.finished[0].path).unlink()
+    assert outcome_of(caged, base, "recall@20") is None
+    assert has_lost_users(caged.finished[0])
+    assert not has_lost_users(base.finished[0])
 
 
 def test_two_seeds_have_a_mean_and_no_interval(plan: Plan) -> None:

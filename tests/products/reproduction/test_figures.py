@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from caged.products.reproduction.figures import Drawn, smoothed, study_figures
-from caged.products.study import Plan
+from caged.products.study import Plan, Recorded
 from caged.runs.densities import Moment, recorded_densities
 from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
 
@@ -38,8 +38,8 @@ def record_all(plan: Plan, row: str, value: float, **changes: Any) -> None:
 def test_what_is_not_recorded_is_not_drawn_and_says_why(plan: Plan) -> None:
     found = drawn(plan)
     assert all(one.svg is None for one in found.values())
-    assert found["lambda-epinions-caged-honest-recall"].reason == "0 of 3 values recorded"
-    assert found["trade-off-epinions-caged-honest"].reason == "0 of 3 rows recorded"
+    assert found["lambda-epinions-caged-honest-recall"].reason == "0 of 3 values recorded, and a curve needs two"
+    assert found["trade-off-epinions-caged-honest"].reason == "0 of 3 rows recorded, and a trade-off needs two"
     assert found["learning-epinions-caged-paper"].reason == "no record holds a learning curve"
     assert "--save-weights" in found["densities-pinterest-caged-paper"].reason
 
@@ -50,10 +50,25 @@ def test_a_curve_has_the_value_of_the_preset_among_the_others_and_the_range_of_i
     svg = drawing(plan, "lambda-epinions-caged-honest-recall")
     assert "Recall@20 of CAGED over lambda: Epinions, honest" in svg
     assert "<title>0, Recall@20: 0.101</title>" in svg
-    assert "<title>1.2, Recall@20: 0.123 (0.121 to 0.125)</title>" in svg  # five seeds, Student's interval
-    assert "range of 5 seeds at the preset&#x27;s value: 0.123 (0.121 to 0.125)" in svg.replace("'", "&#x27;")
+    assert "<title>1.2, Recall@20: 0.121</title>" in svg  # of the seed that the other value has
+    assert "mean and range of 5 seeds at the preset&#x27;s value: 0.123 (0.121 to 0.125)" in svg.replace("'", "&#x27;")
     assert "1.4, " not in svg  # not run
     assert "the axis does not begin at zero" in svg
+
+
+def test_seeds_that_all_values_have_make_intervals(plan: Plan) -> None:
+    record_all(plan, "caged", 0.12)
+    records = records_of(plan)
+    (other,) = runs_of(plan, "caged-lam-0")
+    for seed in (1, 2, 3):
+        run = replace(other, seed=seed)
+        content = {"metrics": {"recall@20": 0.1 + 0.001 * seed, "ndcg@20": 0.1}}
+        records[run] = Recorded(run, plan.results / "none.json", "finished", content)
+    found = {one.name: one.svg for one in study_figures(plan, records, list(records))}
+    svg = found["lambda-epinions-caged-honest-recall"]
+    assert svg is not None
+    assert "<title>0, Recall@20: 0.102 (0.0995 to 0.104)</title>" in svg
+    assert "<title>1.2, Recall@20: 0.122 (0.12 to 0.124)</title>" in svg
 
 
 def test_the_trade_off_has_a_point_per_row_of_the_main_table(plan: Plan) -> None:

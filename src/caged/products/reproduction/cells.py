@@ -1,14 +1,15 @@
 """What stands in a cell: the mean over the seeds of a row, and how it compares with the row below which all stand.
 
+Rows are compared on the seeds that both have: else a row with one seed would be better or worse by what this seed is.
 Intervals are over seeds, from three on: Student's of a mean, Welch's of a difference. A test is over seeds (Welch's t)
-where both rows have five, and else over users (paired t on the means over the seeds that both have), where the records
-hold values per user. What was not run is a gap, and says so.
+where both rows have five, and else over users (paired t on the means over the seeds), where the records hold values per
+user. What was not run is a gap, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +20,7 @@ from caged.errors import RunError
 from caged.evaluation.significance import LEAST_RUNS, paired_test, seed_interval, student_half, welch_test
 from caged.products.results import LEAST_FOR_INTERVAL
 from caged.products.study import Recorded
-from caged.runs.recorded_users import read_recorded_users
+from caged.runs.recorded_users import has_recorded_users, read_recorded_users
 
 Sign = Literal["better", "worse"]
 Over = Literal["users", "seeds"]
@@ -76,6 +77,9 @@ class Seeds:
         found = [_metrics(one).get(key) for one in self.finished]
         return [float(value) for value in found if value is not None] if None not in found else []
 
+    def with_seeds(self, seeds: Container[int]) -> Seeds:
+        return Seeds(tuple(one for one in self.planned if one.run.seed in seeds))
+
     def gap(self) -> Gap:
         if not self.planned:
             return Gap("not planned")
@@ -90,18 +94,27 @@ def cell_of(seeds: Seeds, base: Seeds | None, key: str) -> Cell | Gap:
     if not values:
         return seeds.gap()
     half = student_half(values) if len(values) >= LEAST_FOR_INTERVAL else None
-    below = base.values(key) if base is not None else []
+    alone = Cell(fmean(values), len(values), half)
+    if base is None:
+        return alone
+    below, beside = (one.values(key) for one in on_shared_seeds([base, seeds]))
     if not below or fmean(below) == 0:
-        return Cell(fmean(values), len(values), half)
+        return alone
     unit = 100 / fmean(below)
-    ends = seed_interval(below, values) if min(len(values), len(below)) >= LEAST_FOR_INTERVAL else None
+    ends = seed_interval(below, beside) if min(len(beside), len(below)) >= LEAST_FOR_INTERVAL else None
     interval = None if ends is None else (unit * ends[0], unit * ends[1])
-    return Cell(fmean(values), len(values), half, unit * (fmean(values) - fmean(below)), interval)
+    return replace(alone, change=unit * (fmean(beside) - fmean(below)), interval=interval)
+
+
+def on_shared_seeds(rows: Sequence[Seeds]) -> list[Seeds]:
+    """Rows with the finished runs of the seeds that all of them have; as they are where there is no such seed."""
+    shared = set.intersection(*({one.run.seed for one in row.finished} for row in rows))
+    return [row.with_seeds(shared) for row in rows] if shared else list(rows)
 
 
 def outcome_of(seeds: Seeds, base: Seeds, key: str) -> Outcome | None:
     """Over seeds where there are enough, else over users where they are recorded."""
-    a, b = base.values(key), seeds.values(key)
+    a, b = (one.values(key) for one in on_shared_seeds([base, seeds]))
     if min(len(a), len(b)) >= LEAST_RUNS:
         found = welch_test(a, b)
         return Outcome("seeds", found.p, found.mean_difference)
@@ -115,8 +128,8 @@ def outcome_of(seeds: Seeds, base: Seeds, key: str) -> Outcome | None:
 
 def _pairs(base: Seeds, seeds: Seeds) -> list[tuple[Recorded, Recorded]]:
     """Runs with the same seed whose values per user are recorded, all of the same users."""
-    known = {one.run.seed: one for one in base.finished if "per_user" in _content(one)}
-    others = [one for one in seeds.finished if "per_user" in _content(one) and one.run.seed in known]
+    known = {one.run.seed: one for one in base.finished if has_recorded_users(one.path, _content(one))}
+    others = [one for one in seeds.finished if has_recorded_users(one.path, _content(one)) and one.run.seed in known]
     pairs = [(known[one.run.seed], one) for one in others]
     runs = [one for pair in pairs for one in pair]
     odd = next((one for one in runs if _users_of(one) != _users_of(runs[0])), None)
@@ -135,6 +148,10 @@ def _mean_per_user(runs: Sequence[Recorded], key: str) -> Array | None:
     if not tables or not all(key in table for table in tables):
         return None
     return np.asarray(np.mean([table[key] for table in tables], axis=0))
+
+
+def has_lost_users(one: Recorded) -> bool:
+    return "per_user" in _content(one) and not has_recorded_users(one.path, _content(one))
 
 
 def _content(one: Recorded) -> Mapping[str, Any]:

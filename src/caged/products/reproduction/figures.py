@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from caged.page.charts import Series, line_chart
 from caged.page.figure_file import standalone
 from caged.page.looks import looks_of
 from caged.page.scatter import Point, scatter, zoomed_ticks
-from caged.products.reproduction.cells import Cell, Seeds, cell_of
+from caged.products.reproduction.cells import Cell, Seeds, cell_of, on_shared_seeds
 from caged.products.reproduction.tables import (
     MAIN,
     K,
@@ -88,20 +89,21 @@ def _curves(plan: Plan, records: Sequence[Recorded]) -> Iterator[Drawn]:
 
 
 def _curve(name: str, setting: str, metric: str, rows: Mapping[str, Seeds]) -> Drawn:
-    """The mean per value; behind it, where the seeds of the preset's value lie."""
+    """The mean per value over the seeds that all have; behind it, where the seeds of the preset's value lie."""
     key = MetricKey(metric, K)
+    every_seed, rows = rows, _comparable(rows)
     cells = {row: cell_of(seeds, None, key) for row, seeds in rows.items()}
     values = {row: value_of(setting, seeds.planned) for row, seeds in rows.items()}
     points = {
         value: cell for row, cell in cells.items() if isinstance(cell, Cell) and (value := values[row]) is not None
     }
     if len(points) < 2:
-        return Drawn(name, None, f"{len(points)} of {len(rows)} values recorded")
+        return Drawn(name, None, f"{len(points)} of {len(rows)} values recorded, and a curve needs two")
     places = sorted(points)
     line = _with_intervals(_METRIC_NAMES[metric], [points[place] for place in places])
     run, words = next(iter(rows.values())).planned[0].run, _SYMBOLS.get(setting, setting)
     title = f"{_METRIC_NAMES[metric]} of {_base_title(rows)} over {words}: {dataset_title(run.data)}, {run.protocol}"
-    spread = _spread(rows, key, len(places))
+    spread = _spread(every_seed, key, len(places))
     series = [line] if spread is None else [line, spread]
     drawing = line_chart(
         places,
@@ -130,14 +132,21 @@ def _base_title(rows: Mapping[str, Seeds]) -> str:
     return next((row_title(run) for run in runs if run.group is None), display_name(runs[0].method))
 
 
+def _comparable(rows: Mapping[str, Seeds]) -> dict[str, Seeds]:
+    """The rows with values, on the seeds that all of these have: a seed that one row lacks would bend the curve."""
+    finished = {row: seeds for row, seeds in rows.items() if seeds.finished}
+    shared = on_shared_seeds(list(finished.values())) if finished else []
+    return {**rows, **dict(zip(finished, shared, strict=True))}
+
+
 def _spread(rows: Mapping[str, Seeds], key: str, count: int) -> Series | None:
-    """The range over the seeds of the preset's value, all along the axis: smaller differences are noise."""
+    """Mean and range over the seeds of the preset's value, all along the axis: smaller differences are noise."""
     for seeds in rows.values():
         found = seeds.values(key)
         if seeds.planned[0].run.group is None and len(found) > 1:
-            name = f"range of {len(found)} seeds at the preset's value"
-            middle = (min(found) + max(found)) / 2
-            return Series(name, [middle] * count, [min(found)] * count, [max(found)] * count, look=svg.REFERENCE)
+            name = f"mean and range of {len(found)} seeds at the preset's value"
+            ends = [min(found)] * count, [max(found)] * count
+            return Series(name, [fmean(found)] * count, *ends, look=svg.REFERENCE, measured=False)
     return None
 
 
@@ -168,7 +177,7 @@ def _trade_off(name: str, data: str, protocol: str, rows: Mapping[str, Seeds]) -
             points[title] = Point(recall.mean, niche.mean, _bounds(recall), _bounds(niche))
             methods[title] = run.row
     if len(points) < 2:
-        return Drawn(name, None, f"{len(points)} of {len(rows)} rows recorded")
+        return Drawn(name, None, f"{len(points)} of {len(rows)} rows recorded, and a trade-off needs two")
     title = f"Recall@20 against niche Recall@20: {dataset_title(data)}, {protocol}"
     drawing = scatter(
         points,

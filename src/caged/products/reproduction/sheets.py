@@ -89,11 +89,17 @@ def caption(table: StudyTable, best: str = "in bold") -> list[str]:
     """Sentences below a table."""
     finished, planned = table.runs
     said = [
-        f"Mean over seeds, in brackets the change against {table.base}; best measured value {best}. ± is half of "
+        f"Mean over seeds, in brackets the change against {table.base} on the seeds that both have; best measured "
+        f"value {best}. ± is half of "
         f"Student's 95% interval over seeds, square brackets hold Welch's 95% interval of the change in percent; both "
         f"from {LEAST_FOR_INTERVAL} seeds on. They say how much another seed may differ, not other users."
     ]
     said.append(_about_tests(table))
+    if table.without_users:
+        said.append(
+            f"The values per user that belong to {table.without_users} of these records are missing beside them: these "
+            "records take no part in a test over users."
+        )
     if any(column.source == PRINTED for column in table.columns):
         said.append(
             "Printed values are those of the CAGED paper, with its stars. Its NDCG is that of the released code, whose "

@@ -14,7 +14,16 @@ from caged.data.known import dataset_title
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL, holm
 from caged.models import display_name
-from caged.products.reproduction.cells import Cell, Gap, Outcome, Seeds, cell_of, gpu_minutes, outcome_of
+from caged.products.reproduction.cells import (
+    Cell,
+    Gap,
+    Outcome,
+    Seeds,
+    cell_of,
+    gpu_minutes,
+    has_lost_users,
+    outcome_of,
+)
 from caged.products.reproduction.printed import Printed, printed_value
 from caged.products.study import Plan, PlannedRun, Recorded
 from caged.runs.presets import preset_names
@@ -58,6 +67,7 @@ class StudyTable:
     base: str  # the title of the row that the others are compared with
     blocks: Mapping[str, tuple[tuple[Content, ...], ...]]  # by group of items: cells of each row
     tests: Mapping[str, int]  # how many were over users, and over seeds
+    without_users: int  # records that have lost their values per user
     gpu_minutes: float
     runs: tuple[int, int]  # finished and planned
     tuning: str  # whether values are defaults or were tuned
@@ -82,6 +92,7 @@ class StudyTable:
                 group: [[_as_json(cell) for cell in cells] for cells in block] for group, block in self.blocks.items()
             },
             "tests": dict(self.tests),
+            "without_users": self.without_users,
             "gpu_minutes": self.gpu_minutes,
             "runs": {"finished": self.runs[0], "planned": self.runs[1]},
             "tuning": self.tuning,
@@ -158,6 +169,7 @@ def _table(section: str, about: str, data: str, own: Sequence[Recorded], further
         base=row_title(first[base]),
         blocks={group: tuple(map(tuple, _with_best(block))) for group, block in blocks.items()},
         tests=tests,
+        without_users=sum(has_lost_users(one) for one in records),
         gpu_minutes=gpu_minutes(records),
         runs=(sum(one.finished for one in own), len(own)),
         tuning=tuning_of([one.run for one in records]),

@@ -28,6 +28,7 @@ from caged.products.study.schedule import Task
 from caged.progress import ProgressReport, unreported
 from caged.runs.environment import SIDE_BY_SIDE
 from caged.runs.folder import METRICS, RunFolder
+from caged.runs.lock import refuse_held
 
 POLL = 0.1  # seconds between two looks at the processes
 PATIENCE = (60.0, 10.0)  # seconds that a process has after it was asked to stop, and asked again
@@ -123,6 +124,7 @@ class Runner:
     def _start(self, task: Task) -> None:
         run, folder = task.run, self.places.folder(task.run)
         try:
+            refuse_held(folder)  # a study that was killed leaves its runs alone, and they go on
             if run.market is not None:
                 make_market(run.market, self.places.market(run), self.places.market_as_text(run))
             if task.action == "record":
