@@ -78,6 +78,9 @@ def test_a_study_runs_is_recorded_and_is_not_run_again(plan: Path) -> None:
         (["run", "plan.toml", "--seeds", "0"], "--seeds is 0"),
         (["status", "plan.toml", "--only", "shop,lightgnc"], "did you mean 'lightgcn'"),
         (["run", "plan.toml", "--device", "gpu"], "unknown device 'gpu'"),
+        (["tables", "plan.toml", "--only", " , "], "--only names nothing"),
+        (["run", "plan.toml", "--record", "plan.toml"], "--record plan.toml is a file"),
+        (["run", "plan.toml", "--runs", "plan.toml/runs"], "--runs plan.toml/runs lies below"),
     ],
 )
 def test_bad_input_is_one_sentence(plan: Path, arguments: list[str], said: str) -> None:
@@ -86,4 +89,4 @@ def test_bad_input_is_one_sentence(plan: Path, arguments: list[str], said: str) 
 
 def test_a_plan_with_a_setting_that_no_method_has_is_refused(plan: Path) -> None:
     plan.write_text(PLAN.replace("method.embedding_size=4", "method.embeding_size=4"), encoding="utf-8")
-    refused_without_a_trace(plan.parent, ["study", "status", "plan.toml"], "method.embeding_size")
+    refused_without_a_trace(plan.parent, ["study", "status", "plan.toml"], "row 'lightgcn' on dataset 'shop'")

@@ -146,7 +146,6 @@ def test_what_is_to_be_run_next_does_not_rest_on_the_test_part(
     assert len(left[0][0]) == len(made[False][1]) - 1
 
 
-@pytest.mark.slow
 def test_the_smoke_plan_runs_to_its_end(tmp_path: Path) -> None:
     """In at most two minutes on two cores that nothing else uses."""
     plan = ROOT / "studies" / "smoke.toml"

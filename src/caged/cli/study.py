@@ -15,7 +15,7 @@ from caged.arguments import at_least_one
 from caged.cli.help import group
 from caged.cli.output import INTERRUPTED, AsJson, Verbose, print_json, print_sentences, print_table, say
 from caged.cli.progress import StopOnCtrlC, progress_line
-from caged.cli.study_shown import figures, tables
+from caged.cli.study_shown import figures, listed, tables
 from caged.page.text_table import TextTable
 from caged.products.study import (
     Study,
@@ -156,9 +156,9 @@ app.command("figures")(figures)
 def _study(
     plan: Path, only: str | None, seeds: int | None, record: Path | None, runs: Path, device: str, wishes: Wishes
 ) -> Study:
-    words = [] if only is None else [word.strip() for word in only.split(",") if word.strip()]
     if seeds is not None:
         at_least_one("--seeds", seeds)
+    words = listed(only)
     return make_study(read_plan(plan), results=record, runs=runs, only=words, seeds=seeds, device=device, wishes=wishes)
 
 

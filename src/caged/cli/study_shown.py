@@ -77,9 +77,9 @@ def tables(
         require_templates()
         check_file("--html", html)
     read = read_plan(plan)
-    runs = chosen(read, _listed(only))
+    runs = chosen(read, listed(only))
     records = recorded(read.runs, record or read.results)
-    found = study_tables(read, records, runs, only=[word for word in _listed(only) if word in read.sections])
+    found = study_tables(read, records, runs, only=[word for word in listed(only) if word in read.sections])
     command = command_line()
     if as_json:
         print_json({"tables": [table.to_json() for table in found], "command": command})
@@ -122,7 +122,7 @@ def figures(
     if f".{kind}" not in KINDS:
         raise ConfigError(f"--format is '{kind}'; allowed: {', '.join(one[1:] for one in KINDS)}")
     read = read_plan(plan)
-    drawn = study_figures(read, recorded(read.runs, record or read.results), chosen(read, _listed(only)))
+    drawn = study_figures(read, recorded(read.runs, record or read.results), chosen(read, listed(only)))
     shown = {one.name: one.svg for one in drawn if one.svg is not None}
     missing = {one.name: one.reason for one in drawn if one.svg is None}
     if shown:
@@ -139,5 +139,11 @@ def figures(
         say(f"note: no {name}: {reason}")
 
 
-def _listed(only: str | None) -> list[str]:
-    return [] if only is None else [word.strip() for word in only.split(",") if word.strip()]
+def listed(only: str | None) -> list[str]:
+    """The words of --only."""
+    if only is None:
+        return []
+    words = [word.strip() for word in only.split(",") if word.strip()]
+    if not words:
+        raise ConfigError("--only names nothing; give words of the plan, such as epinions,honest,main, or leave it out")
+    return words

@@ -42,7 +42,7 @@ class Initial:
 def load_initial(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> Initial:
     """The tables of the run in `given` for one of `spec` on `data`; whatever does not fit is an error."""
     folder, trained = given.path, given.spec
-    _check_has_first_stage(spec.method)
+    check_has_first_stage(spec.method)
     _check_run(given, spec, data)
     stored = load_artefact(folder, torch.device("cpu"))
     ids = (stored.train.user_ids, stored.train.item_ids)
@@ -67,7 +67,7 @@ def give_initial(method: Method[Any], folder: Path) -> None:
     method.start_from(Tables(tables["users"], tables["items"]))
 
 
-def _check_has_first_stage(method: str) -> None:
+def check_has_first_stage(method: str) -> None:
     if not issubclass(registered(method).method, StartsFromTables):
         able = ", ".join(name for name, known in METHODS.items() if issubclass(known.method, StartsFromTables))
         raise ConfigError(

@@ -33,10 +33,10 @@ def test_seeds_of_a_row_are_one_line(world):
     study = study_of(world, "ease", "second", device="cpu")
     (table,) = schedule_tables(study.schedule)
     assert list(map(list, table.rows)) == [
-        ["second", "honest", "ease", "2, 3", "5 s", "unknown", "recorded"],
+        ["second", "honest", "ease", "2, 3", "8 s", "unknown", "recorded"],
     ]
     assert schedule_sentences(study)[0] == (
-        f"2 runs to come on cpu, time: about 10 s. 1 of 3 are recorded in {world.places.results}."
+        f"2 runs to come on cpu, time: about 17 s. 1 of 3 are recorded in {world.places.results}."
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from caged.files import make_parent, write_json
 from caged.products.study.plan import PlannedRun
-from caged.products.study.records import Recorded, specification
+from caged.products.study.records import Recorded, adjustment_of, specification
 from caged.runs.folder import FORMAT, now
 from caged.runs.results import shareable
 
@@ -51,12 +51,7 @@ def _begun(run: PlannedRun, command: Sequence[str]) -> dict[str, Any]:
         "command": shlex.join(command),
         "spec": spec,
         **({"init": start} if start is not None else {}),
-        **({"adjustment": {"form": _form(run)}} if run.kind == "adjust" else {}),
+        **({"adjustment": {"form": adjustment_of(run)[0]}} if run.kind == "adjust" else {}),
         "protocol": run.protocol,
         "metrics": None,
     }
-
-
-def _form(run: PlannedRun) -> str:
-    given = dict(zip(run.options[::2], run.options[1::2], strict=True))
-    return given.get("--form", "degree")

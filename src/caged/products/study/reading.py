@@ -14,14 +14,17 @@ takes none of the protocol and the dataset.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from caged.arguments import checked_seed, described
+from caged.arguments import at_least_one, checked_seed, choice, described
+from caged.config import build
+from caged.data.market import MarketConfig
 from caged.errors import ConfigError, suggestion, unknown
 from caged.products.study.plan import Plan, PlannedRun, ordered
 from caged.runs.protocols import PROTOCOLS
@@ -48,6 +51,8 @@ _SECTION = {"about": str, "set": list, "grids": list}
 _GRID = {"datasets": list, "protocols": list, "rows": list, "seeds": list, "priority": int}
 _ON = {"presets": list, "set": list}
 _VARY = {"key": str, "values": list}
+_NAME = re.compile(r"[^\W_][\w.+-]*")
+_DEVICES = ("auto", "cpu", "cuda")
 _TOP = {"title": str, "results": str, "datasets": dict, "protocols": dict, "rows": dict, "sections": dict}
 _WORDS = {str: "text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
 
@@ -74,6 +79,7 @@ class _Reader:
         self.rows = self._tables("rows", _ROW)
         self.sections = self._tables("sections", _SECTION)
         self._check_names()
+        self._check_values()
 
     def plan(self) -> Plan:
         found: dict[PlannedRun, PlannedRun] = {}
@@ -81,6 +87,8 @@ class _Reader:
             before = found.get(run, run)
             sections = tuple(dict.fromkeys([*before.sections, *run.sections]))
             found[run] = replace(run, sections=sections, priority=min(before.priority, run.priority))
+        if not found:
+            raise self._error("it holds no runs; add a section with [[sections.NAME.grids]], see docs/studies.md")
         self._check_places(list(found))
         return Plan(
             path=self.path,
@@ -104,7 +112,11 @@ class _Reader:
 
     def _of_grid(self, section: str, grid: Mapping[str, Any], where: str) -> Iterator[PlannedRun]:
         parts = [self._named(grid, kind, where) for kind in ("datasets", "protocols", "rows")]
-        seeds = [checked_seed(seed) for seed in grid.get("seeds", [1])]
+        seeds = grid.get("seeds", [1])
+        if not seeds:
+            raise self._error(f"{where} has no seeds; give some, such as [1, 2, 3], or leave seeds out")
+        for seed in seeds:
+            self._in(where, checked_seed, seed)
         common = {"sections": (section,), "priority": grid.get("priority", 0)}
         for row, dataset, protocol in product(parts[2], parts[0], parts[1]):
             for run in self._of_row(row, dataset, protocol, self.sections[section].get("set", []), ()):
@@ -226,6 +238,13 @@ class _Reader:
     def _error(self, text: str) -> ConfigError:
         return ConfigError(f"plan {self.path}: {text}")
 
+    def _in(self, where: str, check: Callable[..., object], *given: object) -> None:
+        """What is wrong there is said with the place."""
+        try:
+            check(*given)
+        except ConfigError as error:
+            raise self._error(f"{where}: {error}") from error
+
     def _tables(self, kind: str, known: Mapping[str, type]) -> dict[str, dict[str, Any]]:
         return {
             name: self._checked(values, known, f"[{kind}.{name}]") for name, values in self.top.get(kind, {}).items()
@@ -251,14 +270,12 @@ class _Reader:
 
     def _check_names(self) -> None:
         """A word of `--only` means one thing."""
-        kinds: dict[str, Mapping[str, Any]] = {"dataset": self.datasets, "protocol": self.protocols}
-        kinds |= {"section": self.sections, "row": self.rows}
         seen: dict[str, str] = {}
-        for kind, names in [*kinds.items(), ("row", self._values_of_rows())]:
-            for name in names:
-                if name in seen:
-                    raise self._error(f"'{name}' is a {seen[name]} and a {kind}; rename one of them")
-                seen[name] = kind
+        for kind, name in self._names():
+            self._check_name(kind, name)
+            if name in seen:
+                raise self._error(f"'{name}' is a {seen[name]} and a {kind}; rename one of them")
+            seen[name] = kind
         for name in self.protocols:
             if name not in PROTOCOLS:
                 raise self._error(unknown("protocol", name, PROTOCOLS))
@@ -272,6 +289,33 @@ class _Reader:
         for name, dataset in self.datasets.items():
             if "data" in dataset and "simulate" in dataset:
                 raise self._error(f"[datasets.{name}] has data and simulate; leave one of them out")
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        kinds: dict[str, Mapping[str, Any]] = {"dataset": self.datasets, "protocol": self.protocols}
+        kinds |= {"section": self.sections, "row": self.rows}
+        for kind, names in [*kinds.items(), ("row", self._values_of_rows())]:
+            yield from ((kind, name) for name in names)
+
+    def _check_name(self, kind: str, name: str) -> None:
+        """Folders are called after it."""
+        if not _NAME.fullmatch(name):
+            raise self._error(
+                f"the name of {kind} {described(name)} becomes that of a folder; use letters, digits and . _ + -, with "
+                "a letter or a digit first"
+            )
+
+    def _check_values(self) -> None:
+        """Of what every run of a dataset or of a row has."""
+        for kind in ("datasets", "rows"):
+            for name, values in getattr(self, kind).items():
+                where = f"[{kind}.{name}]"
+                self._in(where, choice, "device", values.get("device", "auto"), _DEVICES)
+                self._in(where, at_least_one, "threads", values.get("threads", 1))
+                if "variant" in values:
+                    self._check_name("variant", values["variant"])
+        for name, dataset in self.datasets.items():
+            if "simulate" in dataset:
+                self._in(f"[datasets.{name}]", build, MarketConfig, dataset["simulate"], "simulate")
 
     def _check_places(self, runs: list[PlannedRun]) -> None:
         """No two runs write the same record or the same folder."""

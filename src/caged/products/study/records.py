@@ -13,9 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from caged.arguments import choice
 from caged.config import value_text
 from caged.data.known import DATASETS
-from caged.evaluation.adjust.choice import FORMS, KEEP, parsed_share
+from caged.evaluation.adjust.choice import FORMS, KEEP, OF_SCORES, parsed_share
 from caged.files import read_json
 from caged.products.study.plan import PlannedRun
 
@@ -98,6 +99,13 @@ def specification(run: PlannedRun) -> ExperimentSpec:
     return _specified(run.method, run.protocol, run.presets, run.settings)
 
 
+def adjustment_of(run: PlannedRun) -> tuple[str, float]:
+    """How popularity is taken out of what a run needs, and the share of recall to keep, as the plan says it."""
+    wanted = dict(zip(run.options[::2], run.options[1::2], strict=True))
+    form = choice("form", wanted.get("--form", FORMS[0]), OF_SCORES)
+    return form, parsed_share("keep", wanted["--keep"]) if "--keep" in wanted else KEEP
+
+
 @cache
 def _specified(method: str, protocol: str, presets: tuple[str, ...], settings: tuple[str, ...]) -> ExperimentSpec:
     from caged.runs.spec import resolve  # with torch
@@ -135,11 +143,9 @@ def _other_start(run: PlannedRun, init: Mapping[str, Any] | None) -> str | None:
 def _other_adjustment(run: PlannedRun, adjustment: Mapping[str, Any] | None) -> str | None:
     if adjustment is None:
         return "its scores are as they were trained"
-    wanted = dict(zip(run.options[::2], run.options[1::2], strict=True))
-    form = wanted.get("--form", FORMS[0])
+    form, keep = adjustment_of(run)
     if adjustment.get("form") != form:
         return f"its form is {adjustment.get('form')}, in the plan it is {form}"
-    keep = parsed_share("keep", wanted["--keep"]) if "--keep" in wanted else KEEP
     if adjustment.get("keep", keep) != keep:
         return f"it keeps {adjustment['keep']:g} of the recall, in the plan it is {keep:g}"
     return None

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from caged.files import make_writable_folder
 from caged.products.study.commands import Places
 from caged.products.study.estimate import Estimator
 from caged.products.study.plan import Plan, PlannedRun, chosen
+from caged.products.study.possible import check_folder, check_runs
 from caged.products.study.records import Recorded, recorded
 from caged.products.study.runner import Outcome, Runner
 from caged.products.study.schedule import NO_WISHES, Schedule, Wishes, make_schedule, with_needed
@@ -42,7 +44,10 @@ def make_study(
 
     kind = resolve_device(device).type
     places = Places(plan.results if results is None else results, runs)
+    check_folder(places.results, "--record")
+    check_folder(places.runs, "--runs")
     selected = chosen(plan, only, seeds)
+    check_runs(plan, with_needed(selected))
     found = recorded(with_needed(selected), places.results)
     estimator = Estimator.from_records([places.results, plan.results], kind)
     has_cuda = kind == "cuda"
@@ -61,6 +66,8 @@ def run_study(
     say: Callable[[str], None] = lambda message: None,
 ) -> Outcome:
     """Run what is scheduled, for `budget` seconds at most."""
+    make_writable_folder(study.places.results)
+    make_writable_folder(study.places.runs)
     runner = Runner(
         study.places,
         workers=workers,
