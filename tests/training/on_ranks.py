@@ -125,10 +125,18 @@ def work(rank: int, size: int, ports: tuple[int, int], folder: Path) -> None:
         found["sent"] = {name: sent_in_a_step(name, columns) for name in ("lightgcn", "softmax")}
         found["resumed from one"] = resumed(folder / "one", columns)
         interrupted(folder / "several", columns)
+        within = _threads_of_groups()
+    found["threads"] = within, _threads_of_groups()
     _meet(rank, size, ports[1])
     found["lost"] = _without_an_answer(rank)
     if rank == 0:
         torch.save(found, folder / "found.pt")
+
+
+def _threads_of_groups() -> list[str]:
+    """By their names; none where the system does not tell."""
+    names = [thread.read_text(encoding="ascii").strip() for thread in Path("/proc/self/task").glob("*/comm")]
+    return [name for name in names if "gloo" in name]
 
 
 def _without_an_answer(rank: int) -> str:

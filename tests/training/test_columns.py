@@ -72,6 +72,14 @@ def test_a_rank_that_does_not_answer_is_told_in_a_sentence(two_ranks):
     assert "\n" not in two_ranks[0]["lost"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
+def test_no_thread_of_a_group_outlives_it(two_ranks):
+    """One that frees a tensor while Python ends would make the process abort."""
+    within, after = two_ranks[0]["threads"]
+    assert within
+    assert after == []
+
+
 def test_ranks_say_who_they_are(two_ranks):
     assert two_ranks[0]["described"] == {"devices": 2, "backend": "gloo"}
     assert WHOLE.described() is None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from itertools import groupby
 from typing import Any
 
@@ -49,6 +50,15 @@ class RankColumns(Columns):
         # Objects and checkpoints go from host to host, whatever the tables lie on.
         self._host = dist.group.WORLD if self.backend == "gloo" else dist.new_group(backend="gloo")
         self.traffic = Traffic()
+
+    def leave(self) -> None:
+        """Part with the other ranks, after the last message.
+
+        The threads of a group end with the last reference to it. A thread that is still there when Python ends may
+        free a tensor then, and the process aborts.
+        """
+        self._host = None
+        dist.destroy_process_group()
 
     # ---------------------------------------------------------------- in a training step
 
@@ -201,10 +211,12 @@ def backend_of(device: torch.device, ranks_here: int) -> str:
 @contextmanager
 def connected(width: int, device: torch.device, ranks_here: int, wait: float = WAIT_SECONDS) -> Iterator[RankColumns]:
     """Meet the other ranks where the environment says (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)."""
+    import_module("torch.distributed.nn.functional")  # now: later its default arguments would keep the group for ever
     with _contact():
         dist.init_process_group(backend_of(device, ranks_here), timeout=timedelta(seconds=wait))
-    yield RankColumns(width, device)
-    dist.destroy_process_group()  # not after an error: it would wait for the others, who may be gone
+    columns = RankColumns(width, device)
+    yield columns
+    columns.leave()  # not after an error: it would wait for the others, who may be gone
 
 
 @contextmanager
