@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from caged.page.cloud import Dot, cloud, far_left
+from caged.page.cloud import Dot, cloud, far_dots
 
 DOTS = [Dot(0.1, 0.3, 0, "a: 0.1 <b>"), Dot(0.2, 0.2, 1, "b", name="B"), Dot(0.15, 0.1, 0, "c")]
 
@@ -55,8 +55,8 @@ def test_a_few_dots_far_to_the_left_do_not_crowd_the_others() -> None:
     near = [Dot(0.5 + step / 100, 0.2, 0, "near") for step in range(8)]
     far = Dot(0.01, 0.1, 0, "far")
     for dots, front, left in (([*near, far], [], [far]), ([*near, far], [far], []), (near, [], [])):
-        assert far_left(dots, front) == left
-    assert far_left([*near, Dot(0.01, 0.1, 0, "far", name="chosen")], []) == []
+        assert far_dots(dots, front) == left
+    assert far_dots([*near, Dot(0.01, 0.1, 0, "far", name="chosen")], []) == []
     picture = cloud([*near, far], near[-1:], {"a": 0}, title="t", description="d", x_label="x", y_label="y")
     places = [float(x) for x in re.findall(r'<circle cx="([\d.]+)" cy="[\d.]+" r="9"', picture)]
     assert len(places) == 9

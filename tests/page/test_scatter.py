@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import combinations
 
 from caged.page.scatter import Box, Point, _crosses, names_beside, scatter
 from caged.page.svg import text_width
 
 
-def drawn(points: dict[str, Point]) -> str:
-    return scatter(points, [], title="t", description="d", x_label="x", y_label="y")
+def drawn(points: dict[str, Point], front: Sequence[str] = ()) -> str:
+    return scatter(points, front, title="t", description="d", x_label="x", y_label="y")
 
 
 def names_in(drawing: str, names: dict[str, Point]) -> dict[str, tuple[float, float]]:
@@ -21,7 +22,7 @@ def names_in(drawing: str, names: dict[str, Point]) -> dict[str, tuple[float, fl
 def test_crowded_names_do_not_touch_and_lines_lead_to_those_further_away() -> None:
     points = {f"a method called {number}": Point(0.5 + number / 10000, 0.5) for number in range(12)}
     points |= {"low": Point(0.0, 0.0), "high": Point(1.0, 1.0)}
-    drawing = drawn(points)
+    drawing = drawn(points, ["low"])  # so the axis reaches it
     places = names_in(drawing, points)
     assert places.keys() == points.keys()
     for (one, (x, y)), (other, (other_x, other_y)) in combinations(places.items(), 2):
@@ -32,6 +33,31 @@ def test_crowded_names_do_not_touch_and_lines_lead_to_those_further_away() -> No
 
 def test_a_name_beside_its_point_needs_no_line() -> None:
     assert "stroke-width:.75" not in drawn({"low": Point(0.0, 0.0), "high": Point(1.0, 1.0)})
+
+
+def test_a_point_far_to_the_left_does_not_crowd_the_others() -> None:
+    """It stands at the edge with its value; on the front it would be where it is."""
+    near = {f"near {step}": Point(0.5 + step / 100, 0.2) for step in range(8)}
+    points = {**near, "far": Point(0.01, 0.1, x_interval=(0.005, 0.015))}
+    drawing = drawn(points)
+    assert ">← far 0.01</text>" in drawing
+    assert "stroke-width:1.25" not in drawing  # its interval lies beyond the axis, too
+    xs = [float(x) for x in re.findall(r'<circle cx="([\d.]+)" cy="[\d.]+" r="11"', drawing)]
+    assert len(xs) == 9
+    assert min(xs) == xs[-1]
+    assert sorted(xs)[1] < 300  # of 720: the near ones have the width to themselves
+    assert ">far</text>" in drawn(points, ["far"])
+    assert ">far</text>" in drawn(dict(list(points.items())[-4:]))
+
+
+def test_an_interval_ends_where_the_axis_begins() -> None:
+    """A point may be far from the others and yet on their axis, which its interval need not be."""
+    points = {f"near {step}": Point(0.5 + step / 100, 0.2) for step in range(8)}
+    points["lower"] = Point(0.42, 0.3, x_interval=(-2.0, 0.5))
+    drawing = drawn({**points, "low": Point(0.3, 0.4)}, ["low"])
+    assert ">lower</text>" in drawing
+    (start,) = re.findall(r'<line x1="([-\d.]+)"[^>]*stroke-width:1.25', drawing)
+    assert 0 <= float(start) < 100
 
 
 def test_lines_lie_below_all_names() -> None:

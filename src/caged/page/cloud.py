@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
 
 from caged.page import svg
 from caged.page.numbers import Format, decimal
-from caged.page.scatter import Plot, framed, front_line, names_beside
+from caged.page.scatter import Plot, far_left, framed, front_line, names_beside
 from caged.page.svg import colour, label, tag, text_width
 
 _LINE_HEIGHT = 20
 _KEY_WIDTH = 16
-FEWEST = 6  # dots of which some may be far from the others
 
 
 @dataclass(frozen=True)
@@ -25,19 +23,11 @@ class Dot:
     name: str = ""  # of a dot that stands out
 
 
-def far_left(dots: Sequence[Dot], front: Sequence[Dot]) -> list[Dot]:
-    """Dots so far to the left that the others would crowd if the axis reached them.
-
-    As in a box plot: further from the middle half of all than one and a half times its width. Dots with a name and
-    those on the front are never far.
-
-    >>> [dot.x for dot in far_left([Dot(x, 0, 0, "") for x in (1, 10, 11, 12, 13, 14)], [])]
-    [1]
-    """
-    if len(dots) < FEWEST:
-        return []
-    low, _, high = quantiles([dot.x for dot in dots], method="inclusive")
-    return [dot for dot in dots if dot.x < low - 1.5 * (high - low) and not dot.name and dot not in front]
+def far_dots(dots: Sequence[Dot], front: Sequence[Dot]) -> list[Dot]:
+    """Dots so far to the left that they stand at the edge; those with a name and those on the front never do."""
+    named = {str(index): dot for index, dot in enumerate(dots)}
+    kept = [index for index, dot in named.items() if dot.name or dot in front]
+    return [named[index] for index in far_left({index: dot.x for index, dot in named.items()}, kept)]
 
 
 def cloud(
@@ -56,10 +46,10 @@ def cloud(
 ) -> str:
     """`front` by x, ascending; `x_limit` is a value that a constraint sets, and what to call it.
 
-    Dots that are `far_left` stand at the left edge.
+    Those of `far_dots` stand at the left edge.
     """
     lines, keys = _legend(legend, width)
-    far = far_left(dots, front)
+    far = far_dots(dots, front)
     xs = [dot.x for dot in dots if dot not in far] + ([x_limit[0]] if x_limit else [])
     top = 34.0 + lines * _LINE_HEIGHT
     plot = framed(xs, [dot.y for dot in dots], x_label, y_label, written=written, width=width, height=height, top=top)
@@ -70,18 +60,13 @@ def cloud(
     ordered = sorted(dots, key=lambda dot: bool(dot.name))  # what stands out lies on top
     drawn += [_drawn(dot, plot) for dot in ordered]
     named = {dot.name: (plot.across(dot.x), plot.upward(dot.y)) for dot in dots if dot.name}
-    others = [_place(dot, plot) for dot in dots if not dot.name]
+    others = [plot.place(dot.x, dot.y) for dot in dots if not dot.name]
     drawn += names_beside(named, list(named), plot.box, others)
     return svg.drawing(drawn, title, description, width, height)
 
 
-def _place(dot: Dot, plot: Plot) -> tuple[float, float]:
-    """Those that the axis does not reach stand at its beginning."""
-    return max(plot.across(dot.x), plot.box.left), plot.upward(dot.y)
-
-
 def _drawn(dot: Dot, plot: Plot) -> str:
-    x, y = _place(dot, plot)
+    x, y = plot.place(dot.x, dot.y)
     ring = f"fill:none;stroke:{colour(dot.look)};stroke-width:1.75"
     parts = [tag("circle", cx=x, cy=y, r=9, fill="transparent"), svg.marker(dot.look, x, y)]
     parts += [tag("circle", cx=x, cy=y, r=7, style=ring)] if dot.name else []

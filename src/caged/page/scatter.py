@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import quantiles
 from typing import Literal
 
 from caged.page import svg
@@ -17,6 +18,7 @@ _LINE = 16.0  # height of a name
 _SIDES = 6  # of a point, before a name moves further away
 _FURTHEST = 9  # lines between a point and its name, where points are crowded
 _BOLD = 1.1  # how much wider the names of the front are
+FEWEST = 6  # points of which some may be far from the others
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,16 @@ def scatter(
     width: int = 720,
     height: int = 400,
 ) -> str:
-    """Points with their names beside them; a stepped line joins the front. Both axes show where the points are."""
+    """Points with their names beside them; a stepped line joins the front. Both axes show where the points are.
+
+    Points that are `far_left` may stand at the left edge, with an arrow and their value beside the name.
+    """
+    far = far_left({name: point.x for name, point in points.items()}, front)
+    near = {name: point for name, point in points.items() if name not in far}
     plot = framed(
-        _reached(points, "x"), _reached(points, "y"), x_label, y_label, written=written, width=width, height=height
+        _reached(near, "x"), _reached(points, "y"), x_label, y_label, written=written, width=width, height=height
     )
-    across, upward = plot.across, plot.upward
-    places = {name: (across(point.x), upward(point.y)) for name, point in points.items()}
+    places = {name: plot.place(point.x, point.y) for name, point in points.items()}
     looks = looks or {name: index for index, name in enumerate(points)}
     drawn = list(plot.drawn)
     drawn.append(front_line([places[name] for name in front], plot))
@@ -73,11 +79,28 @@ def scatter(
         point = points[name]
         said = [f"{x_label} {_said(point.x, point.x_interval, written)}"]
         said += [f"{y_label} {_said(point.y, point.y_interval, written)}"]
-        reach = _reach(point, x, y, across, upward, colour(looks[name]))
+        reach = [] if plot.is_beyond(point.x) else _reach(point, x, y, plot, colour(looks[name]))
         mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), *reach, svg.marker(looks[name], x, y))
         drawn.append(tag("g", svg.hover(f"{name}: {', '.join(said)}"), mark, class_="mark"))
-    drawn += names_beside(places, front, plot.box)
+    shown = {
+        name: f"← {name} {written(point.x)}" if plot.is_beyond(point.x) else name for name, point in points.items()
+    }
+    drawn += names_beside({shown[name]: place for name, place in places.items()}, front, plot.box)
     return svg.drawing(drawn, title, description, width, height)
+
+
+def far_left(xs: Mapping[str, float], kept: Container[str] = ()) -> list[str]:
+    """Names of values so far to the left that the others would crowd if the axis reached them; never of those `kept`.
+
+    As in a box plot: further from the middle half of all than one and a half times its width.
+
+    >>> far_left({"a": 1, "b": 10, "c": 11, "d": 12, "e": 13, "f": 14})
+    ['a']
+    """
+    if len(xs) < FEWEST:
+        return []
+    low, _, high = quantiles(xs.values(), method="inclusive")
+    return [name for name, x in xs.items() if x < low - 1.5 * (high - low) and name not in kept]
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,14 @@ class Plot:
     across: Scale
     upward: Scale
     drawn: Sequence[str]
+
+    def is_beyond(self, x: float) -> bool:
+        """Whether a value lies further left than the axis reaches."""
+        return self.across(x) < self.box.left
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """On the drawing; what the axis does not reach stands at its beginning."""
+        return max(self.across(x), self.box.left), self.upward(y)
 
 
 def framed(
@@ -146,13 +177,14 @@ def _said(value: float, interval: Bounds | None, written: Format) -> str:
     return written(value) + (f" ({written(interval[0])} to {written(interval[1])})" if interval else "")
 
 
-def _reach(point: Point, x: float, y: float, across: Scale, upward: Scale, stroke: str) -> list[str]:
+def _reach(point: Point, x: float, y: float, plot: Plot, stroke: str) -> list[str]:
     """The intervals as thin lines through the point."""
     ends = []
     if point.x_interval:
-        ends.append((across(point.x_interval[0]), y, across(point.x_interval[1]), y))
+        start, end = (plot.place(value, point.y) for value in point.x_interval)
+        ends.append((*start, *end))
     if point.y_interval:
-        ends.append((x, upward(point.y_interval[0]), x, upward(point.y_interval[1])))
+        ends.append((x, plot.upward(point.y_interval[0]), x, plot.upward(point.y_interval[1])))
     style = f"stroke:{stroke};stroke-width:1.25"
     return [tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style) for x1, y1, x2, y2 in ends]
 

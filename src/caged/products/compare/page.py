@@ -91,7 +91,7 @@ def _trade_off_figure(comparison: Comparison, found: TradeOff) -> Figure:
         "Higher and further right is better. The dashed line is the front of what is reached: a method below it or to "
         f"the left is beaten in both by another one, though perhaps by chance. On the front (bold): {on_front}. Not "
         f"surely beaten ({SURELY}): {unbeaten}. The thin lines are 95% intervals over users. The axes show where the "
-        "points are and need not begin at zero."
+        "points are and need not begin at zero; a method far to the left stands at the edge, with its value."
     )
     axes = [ColumnHead(key, meaning(key, comparison.share)) for key in (found.x, found.y)]
     columns = [ColumnHead("method", numeric=False), *axes]

@@ -9,7 +9,7 @@ from caged.evaluation.metrics import MetricKey
 from caged.files import write_text
 from caged.models import METHODS, display_name
 from caged.page import charts
-from caged.page.cloud import Dot, cloud, far_left
+from caged.page.cloud import Dot, cloud, far_dots
 from caged.page.definitions import INTERVAL, glossary
 from caged.page.html import ColumnHead, Figure, Headline, Page, Panel, Section, Table, render
 from caged.page.looks import looks_of
@@ -231,7 +231,7 @@ def _front_figure(answer: Answer) -> Figure | None:
         "front: no trial beats those on it in one metric without losing in the other. Ringed and named: what was "
         "chosen for each method. The axes show where the trials are and need not begin at zero."
     )
-    if far := far_left(dots, edge):
+    if far := far_dots(dots, edge):
         least = number(max(dot.x for dot in far))
         caption += f" Trials with {x_key} of {least} or less ({len(far)}) stand at the left edge."
     on_edge = {(trials[place].method, trials[place].number) for place in places}
