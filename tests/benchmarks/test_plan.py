@@ -62,9 +62,16 @@ def test_logs_of_up_to_a_billion(path: Path) -> None:
     )
     needed = inventory(work)
     assert needed.peak == pytest.approx(max(one["reserved_bytes"] for one in epochs), rel=MEMORY)
-    assert needed.in_tensors == pytest.approx(max(one["peak_bytes"] for one in epochs), rel=0.02)
+    assert needed.in_tensors == pytest.approx(max(one["peak_bytes"] for one in epochs), rel=0.003)
     seconds = seconds_per_epoch(work, rates_of("cuda"))
     assert all(seconds == pytest.approx(one["phases_s"]["train"], rel=TIME) for one in epochs[1:])
+
+
+def test_tensors_of_the_check() -> None:
+    lines = read(RESULTS / "plan_h200.json")["lines"]
+    assert [compared(line, "cuda", rates_of("cuda"))["tensors_ratio"] for line in lines] == pytest.approx(
+        [1] * len(CHECKED["cuda"]), rel=0.003
+    )
 
 
 def test_the_check_has_other_shapes_than_the_calibration() -> None:
