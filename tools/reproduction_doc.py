@@ -26,6 +26,7 @@ from caged.products.reproduction.cells import Cell, Gap
 from caged.products.reproduction.printed import DATASETS, METHODS, printed_value
 from caged.products.reproduction.sheets import caption, marked_cell, sheets
 from caged.products.reproduction.tables import study_tables
+from caged.products.results import LEAST_FOR_INTERVAL
 from tools import reproduction_effects as effects
 from tools.marked import filled, rewrite
 from tools.reproduction_effects import Study
@@ -192,8 +193,13 @@ def _ablations(study: Study) -> Iterator[str]:
         if isinstance(found, Gap) or found.change is None:
             yield f"Without {words}: not recorded (printed {told.change})."
             continue
-        verdict = _of_change(found.change, _as_number(told.change))
-        yield f"Without {words}: {verdict}. {percent_change(found.change)} {_on(data)} (printed {told.change})."
+        said = f"{percent_change(found.change)} {_on(data)} (printed {told.change})"
+        seeds = study.seeds(data, "honest", "caged").values("recall@20")
+        if len(seeds) >= LEAST_FOR_INTERVAL and min(seeds) <= found.mean <= max(seeds):
+            own = f"{found.mean:.4f}, where {len(seeds)} seeds of CAGED reach {min(seeds):.4f} to {max(seeds):.4f}"
+            yield f"Without {words}: no more than another seed changes. {said}: {own}."
+        else:
+            yield f"Without {words}: {_of_change(found.change, _as_number(told.change))}. {said}."
 
 
 # ---------------------------------------------------------------- words

@@ -89,6 +89,17 @@ def test_findings_follow_the_records(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "On Epinions +5.0%, and the interval over 3 seeds [+3.1, +6.9] lies above zero." in honest
     ablations = document(tmp_path, monkeypatch, "findings: ablations")
     assert "Without momentum: not recorded (printed -81.54%)." in ablations
+    (without,) = (run for run in runs_of(plan, "caged-no-momentum") if run.seed == 1)
+    for value, words in (
+        (
+            0.127,
+            "no more than another seed changes. -1.6% on Epinions (printed -81.54%): 0.1270, where 3 seeds of CAGED "
+            "reach 0.1270 to 0.1290.",
+        ),
+        (0.05, "reproduced. -61.2% on Epinions (printed -81.54%)."),
+    ):
+        write_record(plan, without, value)
+        assert f"- Without momentum: {words}" in document(tmp_path, monkeypatch, "findings: ablations")
 
 
 def test_effects_are_gaps_until_something_is_recorded(tmp_path: Path) -> None:

@@ -42,10 +42,20 @@ def test_cells_hold_mean_interval_change_and_gaps(table: StudyTable) -> None:
 def test_a_caption_says_what_marks_rest_on(table: StudyTable) -> None:
     said = " ".join(caption(table))
     assert "paired t over users (6 tests), p < 0.05 after Holm's correction for all 6 tests of the table" in said
+    assert "Not tested" not in said
     assert "No row has values of caged tune" in said
     assert "IPS: method.eta=0.25" in said
     assert "6 of 12 planned runs are finished; those recorded took 10.5 GPU minutes." in said
     assert "Protocol 'paper' selects the epoch on the test part" in said
+
+
+def test_a_caption_names_the_rows_that_were_not_tested(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    for row in ("lightgcn", "caged", "ips"):
+        run = runs_of(plan, row)[0]
+        write_record(plan, run, 0.1, users=None if row == "ips" else [0.1 * (place % 3) for place in range(50)])
+    found = study_tables(plan, records_of(plan), only=["main"])
+    assert f"whatever the change: under {run.protocol} IPS." in " ".join(caption(found[0]))
 
 
 def test_without_tests_the_caption_says_why(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_every_test_of_a_table_is_in_one_family(plan: Plan) -> None:
                 write_record(plan, run, 0.1, users=noisy if row == "caged" else users)
     found = table(plan, "main-epinions-caged")
     assert dict(found.tests) == {"users": 6, "seeds": 0}  # one row, two metrics, three groups
+    assert found.untested == {"paper": ("CAGED",)}
     shown = cell(found, "caged", "ndcg", "honest", "popular")
     assert isinstance(shown, Cell)
     assert (shown.over, shown.sign) == ("users", "better")

@@ -95,6 +95,12 @@ def caption(table: StudyTable, best: str = "in bold") -> list[str]:
         f"from {LEAST_FOR_INTERVAL} seeds on. They say how much another seed may differ, not other users."
     ]
     said.append(_about_tests(table))
+    if table.untested and sum(table.tests.values()):
+        listed = "; ".join(f"under {protocol} {', '.join(titles)}" for protocol, titles in table.untested.items())
+        said.append(
+            f"Not tested, for lack of values per user or of {LEAST_RUNS} seeds, and so without a sign whatever the "
+            f"change: {listed}."
+        )
     if table.without_users:
         said.append(
             f"The values per user that belong to {table.without_users} of these records are missing beside them: these "

@@ -67,6 +67,7 @@ class StudyTable:
     base: str  # the title of the row that the others are compared with
     blocks: Mapping[str, tuple[tuple[Content, ...], ...]]  # by group of items: cells of each row
     tests: Mapping[str, int]  # how many were over users, and over seeds
+    untested: Mapping[str, tuple[str, ...]]  # by protocol: titles of rows with a change and no test of it
     without_users: int  # records that have lost their values per user
     gpu_minutes: float
     runs: tuple[int, int]  # finished and planned
@@ -92,6 +93,7 @@ class StudyTable:
                 group: [[_as_json(cell) for cell in cells] for cells in block] for group, block in self.blocks.items()
             },
             "tests": dict(self.tests),
+            "untested": dict(self.untested),
             "without_users": self.without_users,
             "gpu_minutes": self.gpu_minutes,
             "runs": {"finished": self.runs[0], "planned": self.runs[1]},
@@ -169,6 +171,7 @@ def _table(section: str, about: str, data: str, own: Sequence[Recorded], further
         base=row_title(first[base]),
         blocks={group: tuple(map(tuple, _with_best(block))) for group, block in blocks.items()},
         tests=tests,
+        untested=_untested(blocks["all"], rows, columns, protocols),
         without_users=sum(has_lost_users(one) for one in records),
         gpu_minutes=gpu_minutes(records),
         runs=(sum(one.finished for one in own), len(own)),
@@ -257,6 +260,24 @@ def _with_tests(
         certain = p < LEVEL and test.difference != 0
         blocks[group][row][place] = replace(cell, over=test.over, p=p, sign=sign if certain else None)
     return {over: sum(test.over == over for test in found.values()) for over in ("users", "seeds")}
+
+
+def _untested(
+    block: Sequence[Sequence[Content]], rows: Sequence[Row], columns: Sequence[Column], protocols: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Without a sign these cells do not say that a change may be chance: nothing is known about it."""
+    found = {
+        protocol: tuple(
+            row.title
+            for row, cells in zip(rows, block, strict=True)
+            if any(
+                column.source == protocol and isinstance(cell, Cell) and cell.change is not None and cell.p is None
+                for column, cell in zip(columns, cells, strict=True)
+            )
+        )
+        for protocol in protocols
+    }
+    return {protocol: titles for protocol, titles in found.items() if titles}
 
 
 def _with_best(block: Sequence[Sequence[Content]]) -> list[list[Content]]:
