@@ -166,6 +166,7 @@ class Section:
     commands: Sequence[tuple[str, str]] = ()  # what one does, what to type
     folded: str = ""  # the table unfolds under these words
     tables: Sequence[Table] = ()  # further ones, below each other
+    notes: Sequence[str] = ()  # at the end, smaller: what the tables rest on
     number: int = 0  # tells sections apart whose titles are somebody else's words
 
     @property

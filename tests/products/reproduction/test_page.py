@@ -31,6 +31,12 @@ def test_a_section_per_table_with_bold_for_the_best(page: Path) -> None:
     assert "&lt;plan&gt;" in text
 
 
+def test_what_the_marks_rest_on_stands_below_the_tables(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    first = text.index("Mean over seeds")
+    assert text.index("Epinions, main: NDCG@20, popular items") < first < text.index("Epinions, ablations: Recall@20")
+
+
 @pytest.mark.skipif(installed() is None, reason="needs Chromium")
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1200])

@@ -37,8 +37,8 @@ def _section(table: StudyTable) -> Section:
     return Section(
         f"{table.dataset}: {table.section}",
         paragraphs=[table.about] if table.about else (),
-        bullets=caption(table),
         tables=[_as_table(sheet) for sheet in sheets(table)],
+        notes=caption(table),
     )
 
 
