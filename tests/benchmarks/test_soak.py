@@ -43,8 +43,8 @@ def test_whatever_does_not_hold_is_named() -> None:
 
 @pytest.mark.slow
 def test_a_short_one_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["--requests", "12000", "--swap-every", "4", "--bad", "5%", "--out", str(tmp_path / "soak.json")])
+    main(["--requests", "40000", "--swap-every", "4", "--bad", "5%", "--out", str(tmp_path / "soak.json")])
     record = json.loads((tmp_path / "soak.json").read_text())
     assert json.loads(capsys.readouterr().out) == record
-    assert record["requests"] == 12_000
+    assert record["requests"] == 40_000
     assert record["swaps"] > 0

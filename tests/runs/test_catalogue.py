@@ -10,7 +10,15 @@ import pytest
 from caged.config import describe, option
 from caged.models import METHODS, register
 from caged.models.mostpop import MostPopular
-from caged.runs.catalogue import Described, describe_method, method_options, operational_settings, training_options
+from caged.runs.catalogue import (
+    Described,
+    default_settings,
+    describe_method,
+    method_options,
+    operational_settings,
+    training_options,
+)
+from caged.runs.spec import resolve
 from caged.training import TrainConfig
 
 
@@ -57,3 +65,15 @@ def test_operational_settings(mine: str) -> None:
     assert operational_settings("ease") == training  # whose own precision decides results
     assert operational_settings(mine) == {*training, "method.fast"}
     assert operational_settings("gone") == training  # a run may outlive the registration of its method
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_default_settings_are_those_of_a_run_without_any(name: str) -> None:
+    config = resolve("", name, protocol="honest").to_json()["config"]
+    ran_with = {f"{part}.{key}": value for part in ("method", "train") for key, value in config[part].items()}
+    assert {key: _plain(value) for key, value in default_settings(name).items()} == ran_with
+
+
+def test_default_settings_of_other_methods(mine: str) -> None:
+    assert default_settings(mine)["method.size"] == 3
+    assert not any(key.startswith("method.") for key in default_settings("gone"))

@@ -9,6 +9,7 @@ import pytest
 from caged.data.known import DATASETS
 from caged.products.study import chosen, read_plan, recorded
 from caged.products.study.records import difference, specification
+from tests.cli.invoke import caged
 
 ROOT = Path(__file__).parents[2]
 PLAN = read_plan(ROOT / "studies" / "paper.toml")
@@ -30,6 +31,12 @@ def test_every_run_can_be_started():
         if run.kind == "train":
             assert specification(run).method == run.method
         assert run.data in DATASETS
+
+
+def test_records_of_every_age_make_tables():
+    found = caged("results", "table", "results", cwd=ROOT)
+    assert found.code == 0, found.err
+    assert "trained with different settings" not in found.err  # of options that a record is older than
 
 
 def rows(*words, seeds=None):

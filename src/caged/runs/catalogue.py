@@ -52,6 +52,13 @@ def operational_settings(method: str) -> set[str]:
     return {*(f"method.{name}" for name in own), *(f"train.{name}" for name in training_options().operational)}
 
 
+def default_settings(method: str) -> dict[str, Any]:
+    """Dotted, of today: with what a run was made that is older than an option."""
+    own = method_options(method).options if method in METHODS else []
+    sections = {"method": own, "train": training_options().options}
+    return {f"{section}.{one.name}": one.default for section, options in sections.items() for one in options}
+
+
 @cache
 def _catalogue() -> dict[str, Any]:
     values: dict[str, Any] = json.loads((resources.files("caged.runs") / FILE).read_text(encoding="utf-8"))

@@ -30,6 +30,12 @@ def test_other_datasets_are_refused_by_their_names(tmp_path: Path) -> None:
     assert "fingerprint" not in str(raised.value)
 
 
+def test_a_record_older_than_an_option_ran_with_its_default(tmp_path: Path) -> None:
+    old = read_entry(record(tmp_path, "a", "lightgcn"))
+    assert (old.settings["method.layers"], old.settings["train.epochs"]) == (3, 2)
+    assert (old.settings["method.loss"], old.settings["train.negatives"]) == ("bpr", "fresh")
+
+
 def test_a_run_that_did_not_finish_is_refused(tmp_path: Path) -> None:
     file = record(tmp_path, "a", "ips", status="failed", metrics=None)
     with pytest.raises(CagedError, match=r"seed1.json is not finished \(status 'failed'\)"):

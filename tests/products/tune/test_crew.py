@@ -131,8 +131,7 @@ def test_a_worker_that_dies_idle_is_replaced() -> None:
         ended(crew)
         (pid,) = crew.pids
         os.kill(pid, signal.SIGKILL)
-        while not is_gone(pid):
-            time.sleep(0.01)
+        crew._workers[0].process.join()  # with all of its threads, of which any could keep its pipe open
         crew.start(FIRST, Tells("y"), never, unwatched)
         answered = ended(crew)[FIRST]
         assert isinstance(answered, Done)

@@ -19,7 +19,7 @@ from caged.evaluation.metrics import MetricKey, list_ks
 from caged.evaluation.stored import StoredUsers, Users, UserTable
 from caged.files import read_json
 from caged.products.audit import read_audit
-from caged.runs.catalogue import operational_settings
+from caged.runs.catalogue import default_settings, operational_settings
 from caged.runs.folder import METRICS, PER_USER, SUMS, RunFolder
 from caged.runs.spec import DataConfig
 
@@ -39,7 +39,6 @@ class Entry:
     fingerprints: Mapping[str, str]  # of train, valid, test
     settings: Mapping[str, Any]  # dotted, without the seed and what only concerns the machine
     metrics: Mapping[str, float]
-    users: Mapping[str, int]
     basis: Basis | None = None  # None in folders of earlier versions
     floors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # where chance showed items
 
@@ -138,7 +137,6 @@ def _read_run(stored_run: RunFolder) -> Entry:
         fingerprints=run.dataset["fingerprints"],
         settings=_settings(spec, run.adjustment),
         metrics=stored.metrics,
-        users=stored.users,
         basis=stored.basis,
         floors=stored.floors,
     )
@@ -166,7 +164,6 @@ def read_result(file: Path) -> Entry:
             fingerprints=dataset["fingerprints"],
             settings=_settings(spec, stored.get("adjustment")),
             metrics={key: math.nan if value is None else float(value) for key, value in stored["metrics"].items()},
-            users=stored["users"],
             basis=Basis.from_json(stored.get("basis")),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -175,8 +172,9 @@ def read_result(file: Path) -> Entry:
 
 def _settings(spec: Mapping[str, Any], adjustment: Mapping[str, Any] | None) -> dict[str, Any]:
     config = {section: values for section, values in spec["config"].items() if section != "eval"}
-    config["data"] = {**to_dict(DataConfig()), **config["data"]}  # a run may be older than some options
-    settings = {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
+    config["data"] = {**to_dict(DataConfig()), **config["data"]}
+    settings = default_settings(spec["method"])  # a run may be older than some options
+    settings |= {f"{section}.{key}": value for section, values in config.items() for key, value in values.items()}
     settings |= _adjustment_settings(adjustment)
     ignored = {SPLIT_SEED, *operational_settings(spec["method"])}
     return {key: value for key, value in settings.items() if key not in ignored}
@@ -202,7 +200,6 @@ def _read_audit(folder: Path) -> Entry:
         fingerprints=stored.fingerprints,
         settings={},
         metrics=stored.metrics,
-        users=stored.users,
         basis=stored.basis,
         floors=stored.floors,
     )

@@ -106,5 +106,4 @@ def _entry(method: str, run: FinalRun, data: Mapping[str, str]) -> Entry:
         fingerprints=data,
         settings={},
         metrics={key: math.nan if value is None else value for key, value in (run.metrics or {}).items()},
-        users={},
     )
