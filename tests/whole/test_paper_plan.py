@@ -39,6 +39,13 @@ def test_records_of_every_age_make_tables():
     assert "trained with different settings" not in found.err  # of options that a record is older than
 
 
+def test_what_chance_showed_is_judged_on_one_half_in_every_row():
+    """The other half chose the values of softmax."""
+    halves = {run.row: specification(run).eval.shown_half for run in chosen(PLAN, ["kuairand"])}
+    assert len(halves) > 10
+    assert set(halves.values()) == {"second"}
+
+
 def rows(*words, seeds=None):
     return {run.row for run in chosen(PLAN, words, seeds)}
 

@@ -105,6 +105,10 @@ def test_a_table_says_what_was_set_and_tuned(plan: Plan) -> None:
     found = table(plan, "main-epinions-caged")
     assert found.tuning.startswith("No row has values of caged tune")
     assert found.settings == {"IPS": ("method.eta=0.25",)}
+    softmax = PLAN.replace('method = "ips"\nset = ["method.eta=0.25"]', 'method = "softmax"\nset = ["train.epochs=9"]')
+    plan.path.write_text(softmax)
+    (settings,) = table(read_plan(plan.path), "main-epinions-caged").settings.values()
+    assert settings == ("train.epochs=9", "method.l2=1e-05")  # the preset has another for cosines
     some = PLAN.replace('variant = "code"', 'variant = "code"\npresets = ["tuned/caged.toml"]')
     every = PLAN.replace('\nmethod = "', '\npresets = ["tuned/x.toml"]\nmethod = "')
     for text, words in ((some, "Not comparable"), (every, "Every row has values that were tuned")):

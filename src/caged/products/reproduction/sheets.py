@@ -116,7 +116,7 @@ def caption(table: StudyTable, best: str = "in bold") -> list[str]:
     said.append(table.tuning)
     if table.settings:
         own = "; ".join(f"{title}: {', '.join(texts)}" for title, texts in table.settings.items())
-        said.append(f"The plan sets, beyond what {table.base} has: {own}.")
+        said.append(f"Set otherwise than in {table.base}, by the plan or a preset: {own}.")
     said += [
         f"{warning[0].upper()}{warning[1:].rstrip('.')}."
         for protocol in table.protocols

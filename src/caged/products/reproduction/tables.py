@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from caged.config import value_text
 from caged.data.known import dataset_title
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL, holm
@@ -25,7 +26,8 @@ from caged.products.reproduction.cells import (
     outcome_of,
 )
 from caged.products.reproduction.printed import Printed, printed_value
-from caged.products.study import Plan, PlannedRun, Recorded
+from caged.products.study import Plan, PlannedRun, Recorded, specification
+from caged.runs.catalogue import method_options
 from caged.runs.presets import preset_names
 
 K = 20  # of the paper
@@ -301,8 +303,8 @@ def tuning_of(runs: Sequence[PlannedRun]) -> str:
     tuned = {run.row for run in runs if any(preset not in known for preset in run.presets)}
     if not tuned:
         return (
-            "No row has values of caged tune: they are defaults on the backbone of the dataset's preset, apart from "
-            "what the plan sets in single rows."
+            "No row has values of caged tune: they are those of the dataset's preset, else defaults, apart from what "
+            "the plan sets in single rows."
         )
     untuned = sorted({run.row for run in runs} - tuned)
     if not untuned:
@@ -311,11 +313,28 @@ def tuning_of(runs: Sequence[PlannedRun]) -> str:
 
 
 def _own_settings(runs: Sequence[PlannedRun], base: str) -> dict[str, tuple[str, ...]]:
-    """What the plan sets in a row beyond what it sets in the one that it is compared with."""
-    usual = {run.protocol: set(run.settings) for run in runs if run.row == base}
+    """What is set in a row otherwise than in the one that it is compared with: by the plan, or by a preset."""
+    compared = {run.protocol: run for run in runs if run.row == base}
     found: dict[str, dict[str, None]] = {}
     for run in runs:
-        own = [text for text in run.settings if text not in usual.get(run.protocol, set())]
+        usual = compared.get(run.protocol)
+        own = [text for text in run.settings if usual is None or text not in usual.settings]
+        other = [] if usual is None else _other_values(run, usual)
         options = [" ".join(run.options)] if run.kind == "adjust" and run.options else []
+        said = {text.partition("=")[0] for text in own}
+        own += [text for text in other if text.partition("=")[0] not in said]
         found.setdefault(row_title(run), {}).update(dict.fromkeys([*own, *options]))
     return {title: tuple(own) for title, own in found.items() if own}
+
+
+def _other_values(run: PlannedRun, usual: PlannedRun) -> list[str]:
+    """Of options that both have. None is the value of an option that a method has for another of its losses."""
+    if run.kind != "train" or not method_options(run.method).trained:
+        return []
+    mine, theirs = (specification(one).to_json()["config"] for one in (run, usual))
+    return [
+        f"{section}.{key}={value_text(value)}"
+        for section in ("method", "train")
+        for key, value in mine[section].items()
+        if theirs[section].get(key) not in (None, value)
+    ]

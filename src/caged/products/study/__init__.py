@@ -15,7 +15,7 @@ view      words and tables about it
 
 from caged.products.study.plan import Plan, PlannedRun, chosen
 from caged.products.study.reading import read_plan
-from caged.products.study.records import Recorded, recorded
+from caged.products.study.records import Recorded, recorded, specification
 from caged.products.study.runner import Outcome
 from caged.products.study.schedule import Wishes
 from caged.products.study.study import Study, make_study, run_study
@@ -45,5 +45,6 @@ __all__ = [
     "schedule_json",
     "schedule_sentences",
     "schedule_tables",
+    "specification",
     "status_tables",
 ]
