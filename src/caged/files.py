@@ -84,7 +84,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise RunError(f"{path} does not exist; is {path.parent} a complete folder?") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise RunError(f"{path} is not readable JSON ({error}); it may be truncated, restore or delete it") from error
 
 

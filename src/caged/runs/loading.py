@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from caged.data import Interactions, Source, Split, load, training_catalogue, validate_log
+from caged.data.cgraph.pairs import MappedInteractions
 from caged.data.filters import k_core
 from caged.data.seen import Seen
 from caged.errors import DataError
@@ -53,6 +54,9 @@ def load_data(spec: ExperimentSpec, path: str | None = None) -> Loaded:
     if spec.data.k_core is not None:
         source = _core_of(source, spec.data.k_core)
     parts = split_source(source, protocol, spec.data.split_seed, kind=spec.data.split, mark=spec.data.validate_on)
+    for part in parts.parts.values():
+        if isinstance(part, MappedInteractions):
+            part.check()  # before anything is trained, or written
     if spec.data.catalogue == "train":
         seen = training_catalogue(parts, source.extra_tests, listed=source.listed_items)
         parts = seen.split

@@ -18,9 +18,11 @@ from caged.data.cgraph.layout import (
     ITEM_OFFSETS,
     ITEMS,
     ITEMS_BY_USER,
+    SMALL,
     USER_OFFSETS,
     USERS,
     USERS_BY_ITEM,
+    check_checksum,
     read_manifest,
 )
 from caged.data.cgraph.pairs import MappedInteractions
@@ -43,6 +45,8 @@ def open_graph(folder: Path, *, columns: Columns | None = None, min_rating: floa
             f"these options out here, and give them to caged data import"
         )
     manifest = read_manifest(folder)
+    for name in SMALL:  # everything else is looked up by what these say
+        check_checksum(folder, name, manifest)
     user_ids, item_ids = _ids(folder / USERS), _ids(folder / ITEMS)
     for ids, kind in ((user_ids, "users"), (item_ids, "items")):
         if len(ids) != manifest[kind]:
@@ -63,7 +67,7 @@ def _part(folder: Path, name: str, user_ids: IdMap, item_ids: IdMap, manifest: d
         _array(place / USERS_BY_ITEM, np.int32, count),
         fingerprint=manifest["fingerprints"][name],
         merged=manifest["merged_duplicates"] if name == "train" else 0,
-        folder=folder.resolve(),
+        place=place.resolve(),
         development=None if name == "test" else manifest["fingerprints"][DEVELOPMENT],
     )
 

@@ -24,13 +24,13 @@ from caged.data.cgraph.dividing import Divider, SplitAs
 from caged.data.cgraph.filtering import FilteredPairs, core_of, count_ascending, store_pairs
 from caged.data.cgraph.layout import (
     DEVELOPMENT,
+    FILES,
     FORMAT,
     GRAPH_PARTS,
     ITEM_OFFSETS,
     ITEMS,
     ITEMS_BY_USER,
     MANIFEST,
-    OF_A_PART,
     SUFFIX,
     USER_OFFSETS,
     USERS,
@@ -100,7 +100,7 @@ def import_graph(
             "sources": rows.sources,
             "files": {
                 name: {"bytes": (temporary / name).stat().st_size, "sha256": checksum(temporary / name)}
-                for name in (USERS, ITEMS, *(f"{part}/{file}" for part in GRAPH_PARTS for file in OF_A_PART))
+                for name in FILES
             },
         }
         write_json(temporary / MANIFEST, manifest)
