@@ -4,7 +4,7 @@ python -m benchmarks.columns --data ml-100k --out benchmarks/results/columns_cpu
 
 Every method is trained from scratch for each number of ranks, with its defaults and the same seed. Differences are to
 one rank: of the tables after the last epoch, and of recall and NDCG on the test part. Bytes are those that a rank sends
-in a step, counted, beside the model (`benchmarks/columns_model.py`). What a rank holds are the bytes of its tables, of
+in a step, counted, beside the model (`caged.runs.planning.sent`). What a rank holds are the bytes of its tables, of
 Adam's moments and of the best state. Ranks of one machine share its cores, so seconds say what messages cost, not what
 more machines would save.
 """
@@ -24,7 +24,6 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it is no
 from torch.multiprocessing.spawn import spawn
 
 from benchmarks.circumstances import circumstances
-from benchmarks.columns_model import sent_in_a_step
 from caged.columns import WHOLE, Columns
 from caged.evaluation.evaluate import make_validator
 from caged.files import write_json
@@ -34,6 +33,7 @@ from caged.models.contract import Method
 from caged.page.text_table import plain_lines
 from caged.runs.environment import resolve_device, share_threads
 from caged.runs.loading import load_data
+from caged.runs.planning.sent import sent_in_a_step
 from caged.runs.spec import ExperimentSpec, resolve
 from caged.runs.train import chosen_parts
 from caged.seeding import Generators

@@ -19,8 +19,11 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.billion import count
 from caged.data.ids import Array
+from caged.runs.planning.sent import FLOAT, summed
 
-FLOAT = 4
+# Bytes of the graph and of the sampler, as docs/scale.md counts them under "What is held".
+PER_INTERACTION, PER_NODE, PER_USER = 8.3, 30, 24
+PER_TRIPLE, LEAST_TRIPLES = 32, 2**24  # of a block: as it is drawn, and where a step reads it
 TABLES_HELD = 4  # trained tables, two moments of Adam, the best state
 TABLES_PASSING = 4  # gradients, propagated vectors, their gradient, one more while sums are made
 
@@ -31,26 +34,6 @@ EDGE_COLUMNS = 5  # to find a row costs as much as to add so many of its columns
 def work(own: int, width: int = 64) -> float:
     """Of propagation with `own` columns, against `width` of them."""
     return (EDGE_COLUMNS + own) / (EDGE_COLUMNS + width)
-
-
-def summed(payload: float, ranks: int) -> float:
-    """Bytes that a rank sends in a ring that sums `payload` bytes."""
-    return 2 * (ranks - 1) / ranks * payload
-
-
-def gathered(payload: float, ranks: int) -> float:
-    """Bytes that a rank sends in a ring that gathers `payload` bytes of each."""
-    return (ranks - 1) * payload
-
-
-def sent_in_a_step(method: str, batch: int, width: int, ranks: int) -> float:
-    """Bytes that a rank sends: with BPR two partial scores per triple, with the softmax its columns of two rows; and
-    the partial L2 term."""
-    if ranks == 1:
-        return 0.0
-    if method == "softmax":
-        return gathered(FLOAT * (2 * batch * -(-width // ranks) + 1), ranks)
-    return summed(FLOAT * (2 * batch + 1), ranks)
 
 
 @dataclass(frozen=True)
@@ -76,7 +59,7 @@ class Cost:
     """Of an epoch on one of the devices."""
 
     memory: float  # bytes
-    graph: float  # bytes, part of memory
+    graph: float  # bytes, part of memory, with what sampling holds
     steps: int
     sent: float  # bytes
     computing: float  # seconds
@@ -96,7 +79,8 @@ def cost(shape: Shape, devices: int, partitions: int, machine: Machine, steps: i
     columns, batch = devices // partitions, shape.interactions / steps
     own_width = -(-shape.width // columns)
     interactions, users = shape.interactions / partitions, shape.users / partitions
-    graph = 8 * interactions + 8 * (users + shape.items)
+    graph = PER_INTERACTION * interactions + PER_NODE * (users + shape.items) + PER_USER * users
+    graph += PER_TRIPLE * max(LEAST_TRIPLES, batch / partitions)
     tables = (TABLES_HELD + TABLES_PASSING) * FLOAT * (users + shape.items) * own_width
     vectors = FLOAT * (users + shape.items) * shape.width if devices > 1 else 0.0
     passing = TABLES_PASSING * FLOAT * (users + shape.items) * own_width

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from numbers import Real
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 LARGEST_SEED = 2**63 - 1
 THOUSANDS = {"K": 10**3, "M": 10**6, "B": 10**9}
+LARGEST_COUNT, LONGEST_COUNT = 10**15, 40
+# A comma parts thousands; 1,5 is a fraction to some people and would be 15 to a machine.
+_COUNT = re.compile(r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)([kKmMbB]?)")
 
 
 def described(value: Any) -> str:
@@ -47,14 +51,14 @@ def counted(name: str, text: str) -> int:
     >>> counted("users", "20M"), counted("users", "1.5k"), counted("users", "2_000")
     (20000000, 1500, 2000)
     """
-    written = text.strip().replace(",", "").replace("_", "")
-    scale = THOUSANDS.get(written[-1:].upper(), 1)
-    try:
-        value = Fraction(written[:-1] if scale > 1 else written) * scale
-    except (ValueError, ZeroDivisionError):
-        value = Fraction(0)
+    found = _COUNT.fullmatch(text.strip())
+    value = Fraction(0)
+    if found is not None and len(text) <= LONGEST_COUNT:
+        value = Fraction(found[1].replace(",", "").replace("_", "")) * THOUSANDS.get(found[2].upper(), 1)
     if value < 1 or value.denominator != 1:
         raise ConfigError(f"{name} is {described(text)}; write a whole number, such as 2000, 20M or 1.5B")
+    if value > LARGEST_COUNT:
+        raise ConfigError(f"{name} is {described(text)}; allowed are at most 10^15")
     return int(value)
 
 

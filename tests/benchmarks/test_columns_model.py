@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import random as random_matrix
 
-from benchmarks.columns_model import Machine, Shape, cost, sent_in_a_step, simulated_layer
+from benchmarks.columns_model import Machine, Shape, cost, simulated_layer
+from caged.runs.planning.inventory import inventory
+from caged.runs.planning.workload import Workload
 
 SHAPE = Shape(users=20e6, items=2e6, interactions=1e9, width=64, layers=2)
 MACHINE = Machine(seconds_per_row=2e-11, bytes_per_second=1e11)
-
-
-def test_a_step_of_bpr_sends_two_scores_per_triple():
-    assert sent_in_a_step("lightgcn", 2048, 64, 1) == 0
-    assert sent_in_a_step("lightgcn", 2048, 64, 2) == 4 * (2 * 2048 + 1)
-    assert sent_in_a_step("lightgcn", 2048, 64, 4) == 1.5 * 4 * (2 * 2048 + 1)
-
-
-def test_a_step_of_the_softmax_sends_the_own_columns_of_two_rows():
-    assert sent_in_a_step("softmax", 2048, 64, 4) == 3 * 4 * (2 * 2048 * 16 + 1)
-    assert sent_in_a_step("softmax", 2048, 65, 4) == 3 * 4 * (2 * 2048 * 17 + 1)  # as the widest rank
 
 
 def test_columns_divide_tables_and_partitions_the_graph():
@@ -28,10 +22,19 @@ def test_columns_divide_tables_and_partitions_the_graph():
     assert alone.sent == 0
     assert columns.graph == alone.graph
     assert columns.memory - columns.graph <= 0.35 * (alone.memory - alone.graph)
-    assert both.graph == pytest.approx(alone.graph / 2, rel=0.02)  # all items are in each
+    assert both.graph == pytest.approx(alone.graph / 2, rel=0.07)  # all items are in each
     assert both.sent > columns.sent
     assert alone.computing / 4 < columns.computing < alone.computing / 2  # finding the rows is not divided
     assert both.computing < columns.computing
+
+
+def test_memory_is_what_was_measured_and_what_a_plan_says():
+    record = json.loads((Path(__file__).parents[2] / "benchmarks" / "results" / "h200_log_1b.json").read_text())
+    measured = max(epoch["peak_bytes"] for epoch in record["epochs"])
+    assert cost(SHAPE, 1, 1, MACHINE).memory == pytest.approx(measured, rel=0.01)
+    work = Workload(200_000_000, 20_000_000, 10**10, 64, 2, devices=64, validation_users=10_000)
+    ten = Shape(users=200e6, items=20e6, interactions=1e10, width=64, layers=2)
+    assert cost(ten, 64, 1, MACHINE).memory == pytest.approx(inventory(work).in_tensors, rel=0.08)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])

@@ -31,6 +31,9 @@ def plan(
         float | None, typer.Option(help="GiB that one device has [default: that of the measured device].")
     ] = None,
     batch_size: Annotated[str, typer.Option(help="Triples per step, or auto.")] = AUTO,
+    validation_users: Annotated[
+        str | None, typer.Option(help="Users that a validation ranks for (train.validation_users) [default: all].")
+    ] = None,
     no_validation: Annotated[bool, typer.Option("--no-validation", help="As in caged train.")] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
@@ -57,6 +60,7 @@ def plan(
         devices=devices,
         batch_size=None if batch_size == AUTO else counted("--batch-size", batch_size),
         validated=not no_validation,
+        validation_users=None if validation_users is None else counted("--validation-users", validation_users),
     )
     made = make_plan(work, _bytes(memory) if memory is not None else None)
     if not made.memory_bytes:

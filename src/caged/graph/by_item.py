@@ -35,18 +35,22 @@ def item_rows(user_offsets: Tensor, items: Tensor, item_count: int, piece: int |
     place = offsets[:-1].clone()  # of the next edge of each item
     users = torch.empty_like(items)
     for first in range(0, len(items), piece):
-        part = items[first : first + piece]
-        before = max(first - 1, 0)  # one more edge, for the order across pieces
-        owners = users_of(user_offsets, before, first + len(part)).to(items.dtype)
-        _check_order(owners, items[before : first + len(part)])
-        owners = owners[first - before :]
-        counts = torch.bincount(part, minlength=item_count)
-        in_order, order = torch.sort(part, stable=True)
-        shift = place - _starts(counts)[:-1]
-        to = torch.arange(len(part), device=items.device).add_(shift.index_select(0, in_order))
-        users[to] = owners.index_select(0, order)
-        place += counts
+        _place_piece(first, min(first + piece, len(items)), user_offsets, items, place, users)
     return ItemRows(offsets.to(user_offsets.dtype), users)
+
+
+def _place_piece(first: int, last: int, user_offsets: Tensor, items: Tensor, place: Tensor, users: Tensor) -> None:
+    """The edges [first, last) into `users`. Whatever that takes is let go before the next piece takes as much."""
+    before = max(first - 1, 0)  # one more edge, for the order across pieces
+    owners = users_of(user_offsets, before, last).to(items.dtype)
+    _check_order(owners, items[before:last])
+    owners, part = owners[first - before :], items[first:last]
+    counts = torch.bincount(part, minlength=len(place))
+    in_order, order = torch.sort(part, stable=True)
+    shift = place - _starts(counts)[:-1]
+    to = torch.arange(len(part), device=items.device).add_(shift.index_select(0, in_order))
+    users[to] = owners.index_select(0, order)
+    place += counts
 
 
 def users_of(user_offsets: Tensor, first: int, last: int) -> Tensor:

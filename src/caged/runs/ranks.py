@@ -28,11 +28,11 @@ from caged.errors import ConfigError, RunError
 from caged.models import METHODS, registered
 from caged.runs.environment import resolve_device
 from caged.runs.folder import RunFolder
+from caged.runs.planning.workload import MOST_DEVICES, one_device_only
 from caged.runs.spec import ExperimentSpec
 
 LOST = 3  # exit code of a rank that lost the others; it says nothing, since whoever started the ranks knows which ended
 LAUNCHED = "CAGED_LAUNCHED"  # in the environment of ranks that `launch` started
-MOST_DEVICES = 1024
 GRACE = 5.0  # seconds for the first rank to write down how a run ended, after another one did
 POLL = 0.05  # seconds between looks at the ranks
 
@@ -73,11 +73,8 @@ def check_devices(spec: ExperimentSpec, devices: int, place: Place | None = None
     if max(devices, 1 if place is None else place.size) == 1:
         return
     if registered(spec.method).method.by_columns is None:
-        able = ", ".join(sorted(name for name, known in METHODS.items() if known.method.by_columns is not None))
-        raise ConfigError(
-            f"{spec.method} can be trained on one device only, its steps need all columns at once; use --devices 1, or "
-            f"one of {able}"
-        )
+        able = sorted(name for name, known in METHODS.items() if known.method.by_columns is not None)
+        raise ConfigError(one_device_only(spec.method, able))
     columns = spec.config.embedding_size
     if columns < devices:
         raise ConfigError(

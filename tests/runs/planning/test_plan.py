@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from caged.errors import ConfigError
+from caged.models import METHODS
 from caged.runs.planning.inventory import inventory
 from caged.runs.planning.pace import rates_of
 from caged.runs.planning.plan import GIB, plan
-from caged.runs.planning.workload import Workload
+from caged.runs.planning.workload import BY_COLUMNS, PLANNED, Workload
 
 BILLION = Workload(20_000_000, 2_000_000, 10**9, 64, 2)
 
@@ -32,7 +36,7 @@ def test_every_advice_is_one_that_fits() -> None:
 
 def test_a_graph_that_is_too_large_by_itself_is_told() -> None:
     (advice,) = plan(BILLION, 8 * GIB).advice
-    assert advice.startswith("the graph alone takes")
+    assert advice.startswith("even with one column per device it takes")
 
 
 def test_a_processor_has_no_more_devices() -> None:
@@ -40,14 +44,36 @@ def test_a_processor_has_no_more_devices() -> None:
     assert not any("--devices" in one for one in made.advice)
 
 
-def test_without_validation_may_be_enough() -> None:
-    needed = inventory(BILLION).peak
-    assert any("--no-validation" in one for one in plan(BILLION, needed - 2**30).advice)
+def test_less_validation_may_be_enough() -> None:
+    for work, words in (
+        (BILLION, "train.validation_users=10000"),
+        (replace(BILLION, validation_users=100), "--no-val"),
+    ):
+        assert any(words in one for one in plan(work, inventory(work).peak - 2**28).advice), work
+
+
+def test_only_what_is_left_is_told_where_a_change_is_enough() -> None:
+    """Tables are small here: what helps is not to validate, and fewer columns do not."""
+    work = Workload(200_000_000, 20_000_000, 10**10, 64, 2, devices=64, validation_users=10_000)
+    first, last = plan(work, 140 * GIB).advice
+    assert first.startswith("train without validation")
+    assert last.startswith("leave out rare users")
+
+
+@pytest.mark.parametrize("method", PLANNED)
+def test_devices_are_advised_where_a_method_can_use_them(method: str) -> None:
+    able = METHODS[method].method.by_columns is not None
+    assert (method in BY_COLUMNS) is able
+    work = replace(BILLION, method=method)
+    assert any("--devices" in one for one in plan(work, inventory(work).peak - 8 * GIB).advice) is able
+    if not able:
+        with pytest.raises(ConfigError, match=f"{method} can be trained on one device only"):
+            replace(work, devices=2)
 
 
 def test_several_devices_tell_each_other_scores() -> None:
     made = plan(replace(BILLION, devices=4), 80 * GIB)
-    assert made.message_bytes == 8 * made.work.batch
+    assert made.message_bytes == 1.5 * 4 * (2 * made.work.batch + 1)
     assert any("bytes per step" in note for note in made.notes)
     assert plan(BILLION, 80 * GIB).message_bytes == 0
 

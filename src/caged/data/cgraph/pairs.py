@@ -12,7 +12,6 @@ from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.errors import DataError
 
-
 BLOCK = 1 << 24  # pairs that are checked at a time
 
 
@@ -127,7 +126,8 @@ def check_rows(path: Path, rows: Array, offsets: Array, degrees: Array, block: i
 
 def _damaged(path: Path) -> DataError:
     return DataError(
-        f"{path} is damaged: its pairs are not those of its offsets; import the log again, or copy the whole folder again"
+        f"{path} is damaged: its pairs are not those of its offsets; import the log again, or copy the whole folder "
+        f"again"
     )
 
 

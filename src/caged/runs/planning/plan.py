@@ -9,9 +9,11 @@ from typing import Any
 
 from caged.runs.planning.inventory import ALWAYS, Inventory, inventory
 from caged.runs.planning.pace import Rates, rates_of, seconds_per_epoch
-from caged.runs.planning.workload import PER_EDGE, Workload
+from caged.runs.planning.sent import sent_in_a_step
+from caged.runs.planning.workload import BY_COLUMNS, PER_EDGE, Workload
 
-MOST_DEVICES = 64
+MOST_ADVISED = 64  # devices
+FEW_USERS = 10_000  # whom a validation may be for
 NARROWEST = 8  # columns below which nobody would want to train
 GIB = 2**30
 
@@ -32,16 +34,14 @@ class Plan:
 
     @property
     def message_bytes(self) -> int:
-        """What a device sends per step: two partial scores of each triple, or for the softmax the rows of a batch."""
-        if self.work.devices == 1:
-            return 0
-        per_triple = 2 * self.work.columns if self.work.method == "softmax" else 2
-        return 4 * per_triple * self.work.batch
+        """What a device sends per step."""
+        work = self.work
+        return round(sent_in_a_step(work.method, work.batch, work.embedding_size, work.devices))
 
     @property
     def advice(self) -> list[str]:
         """What would make it fit, the smallest change of each kind."""
-        return [] if self.fits else list(_advice(self))
+        return [] if self.fits else _advice(self)
 
     @property
     def notes(self) -> list[str]:
@@ -91,7 +91,19 @@ def plan(work: Workload, memory_bytes: int | None = None) -> Plan:
     return Plan(work, inventory(work), seconds_per_epoch(work, rates), rates, memory_bytes or rates.memory_bytes)
 
 
-def _advice(asked: Plan) -> Iterator[str]:
+def _advice(asked: Plan) -> list[str]:
+    found = list(_changes(asked))
+    if any("embedding_size" in one for one in found):
+        return found
+    last = "leave out rare users and items (caged data import --k-core), or use devices with more memory"
+    if not found:
+        least = inventory(replace(asked.work, embedding_size=asked.work.devices)).peak
+        last = f"even with one column per device it takes {gib(least)}, so {last}"
+    return [*found, last]
+
+
+def _changes(asked: Plan) -> Iterator[str]:
+    """Changes of the training that are enough, each by itself."""
     work, memory = asked.work, asked.memory_bytes
 
     def needed(**changed: Any) -> int:
@@ -101,8 +113,8 @@ def _advice(asked: Plan) -> Iterator[str]:
         return needed(**changed) <= memory
 
     columns = work.embedding_size
-    if work.device == "cuda":
-        counts = [2**power for power in range(1, 7) if work.devices < 2**power <= min(MOST_DEVICES, columns)]
+    if work.device == "cuda" and work.method in BY_COLUMNS:
+        counts = [2**power for power in range(1, 7) if work.devices < 2**power <= min(MOST_ADVISED, columns)]
         enough = next((count for count in counts if fitting(devices=count)), None)
         if enough is not None:
             yield f"use --devices {enough}: {gib(needed(devices=enough))} each"
@@ -110,16 +122,10 @@ def _advice(asked: Plan) -> Iterator[str]:
     narrower = _widest(memory, range(narrowest, columns, NARROWEST), lambda k: needed(embedding_size=k))
     if narrower is not None:
         yield f"use {narrower} columns (method.embedding_size={narrower}): {gib(needed(embedding_size=narrower))}"
-    if work.validated and fitting(validated=False):
+    if work.validated and (work.validation_users or work.users) > FEW_USERS and fitting(validation_users=FEW_USERS):
+        yield f"validate on some users (train.validation_users={FEW_USERS}): {gib(needed(validation_users=FEW_USERS))}"
+    elif work.validated and fitting(validated=False):
         yield f"train without validation (--no-validation): {gib(needed(validated=False))}"
-    pattern = inventory(replace(work, embedding_size=work.devices)).peak
-    if pattern > memory:
-        yield (
-            f"the graph alone takes {gib(pattern)}, so neither fewer columns nor more devices help: leave out rare "
-            f"users and items (caged data import --k-core), or use devices with more memory"
-        )
-    elif narrower is None:
-        yield "leave out rare users and items (caged data import --k-core), or use devices with more memory"
 
 
 def _widest(memory: int, widths: range, needed: Callable[[int], int]) -> int | None:

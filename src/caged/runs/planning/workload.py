@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from caged.arguments import at_least_one, choice
@@ -10,6 +11,8 @@ from caged.errors import ConfigError
 FACTORED = ("lightgcn", "softmax", "adjnorm", "ips", "reg", "macr", "lightgcn_bce")  # two numbers per node are weights
 PER_EDGE = ("caged", "galore", "advdrop", "apda", "ips_aggregation")  # weights of their own for every interaction
 PLANNED = (*FACTORED, *PER_EDGE)
+BY_COLUMNS = ("adjnorm", "caged", "ips", "lightgcn", "lightgcn_bce", "reg", "softmax")  # what several devices can share
+MOST_DEVICES = 1024
 SYMMETRIC = tuple(name for name in FACTORED if name != "adjnorm")
 DEVICES = ("cuda", "cpu")
 
@@ -27,6 +30,13 @@ def auto_batch(interactions: int) -> int:
     """
     needed = -(-interactions // AUTO_STEPS)
     return max(AUTO_BATCH, -(-needed // AUTO_MULTIPLE) * AUTO_MULTIPLE)
+
+
+def one_device_only(method: str, able: Iterable[str]) -> str:
+    return (
+        f"{method} can be trained on one device only, its steps need all columns at once; use --devices 1, or one of "
+        f"{', '.join(able)}"
+    )
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,10 @@ class Workload:
                 f"{self.users:,} users and {self.items:,} items have {self.users * self.items:,} pairs, fewer than the "
                 f"{self.interactions:,} interactions; check the three numbers"
             )
+        if self.devices > MOST_DEVICES:
+            raise ConfigError(f"devices is {self.devices}; it must be from 1 to {MOST_DEVICES}")
+        if self.devices > 1 and self.method not in BY_COLUMNS:
+            raise ConfigError(one_device_only(self.method, BY_COLUMNS))
         if self.devices > self.embedding_size:
             raise ConfigError(
                 f"{self.devices} devices share {self.embedding_size} columns, so some would have none; use at most "
