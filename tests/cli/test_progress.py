@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from caged.cli.progress import StopOnCtrlC
+from caged.cli.progress import StopOnCtrlC, stopping
 
 
 def test_the_first_asks_and_the_second_stops_at_once() -> None:
@@ -26,3 +26,15 @@ def test_other_signals_may_count_as_ctrl_c() -> None:
         signal.raise_signal(signal.SIGTERM)
         assert stop()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_work_that_reports_is_stopped_between_two_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[str] = []
+    with StopOnCtrlC(at_hand="this block") as stop:
+        report = stopping(lambda what, share: told.append(what), stop)
+        report("one", None)
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            report("two", None)
+    assert told == ["one"]
+    assert "stopping after this block" in capsys.readouterr().err

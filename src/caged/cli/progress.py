@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from types import FrameType
 from typing import Self
 
 from caged.cli.output import live_lines, say, stderr
-from caged.progress import ProgressLine
+from caged.progress import ProgressLine, ProgressReport
 
 
 class ScreenLine(ProgressLine):
@@ -32,12 +33,13 @@ def _ignored(message: str) -> None:
 
 
 class StopOnCtrlC:
-    """First Ctrl-C: finish what is at hand (an epoch, an evaluation), save, stop. Second: stop at once; the last
+    """First Ctrl-C: finish what is `at_hand` (an epoch, an evaluation), save, stop. Second: stop at once; the last
     checkpoint stays. `also` are further signals that count as Ctrl-C."""
 
-    def __init__(self, *also: signal.Signals) -> None:
+    def __init__(self, *also: signal.Signals, at_hand: str = "this epoch or step") -> None:
         self.requested = False
         self._signals = (signal.SIGINT, *also)
+        self._at_hand = at_hand
 
     def __call__(self) -> bool:
         return self.requested
@@ -54,4 +56,15 @@ class StopOnCtrlC:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
-        say("stopping after this epoch or step; press Ctrl-C again to stop now")
+        say(f"stopping after {self._at_hand}; press Ctrl-C again to stop now")
+
+
+def stopping(report: ProgressReport, stop_requested: Callable[[], bool]) -> ProgressReport:
+    """The same report, whose caller is interrupted between two steps: inside of a library an interrupt may get lost."""
+
+    def told(what: str, share: float | None, /) -> None:
+        if stop_requested():
+            raise KeyboardInterrupt
+        report(what, share)
+
+    return told

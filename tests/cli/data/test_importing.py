@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
+from caged.cli.progress import ScreenLine
 from caged.data import read_log, split_log
 from tests.cli.invoke import caged, contents
 
@@ -43,6 +45,25 @@ def test_columns_are_named_and_kept_and_wildcards_expanded(tmp_path: Path) -> No
         {"user_id": "ann", "item_id": "x", "rating": 4.0, "timestamp": 7, "source": "explore"},
         {"user_id": "bob", "item_id": "y", "rating": 5.0, "timestamp": 6, "source": "explore"},
     ]
+
+
+@pytest.mark.parametrize("name", ["stopped", "stopped.cgraph"])
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_is_stopped_leaves_nothing(
+    log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, which: signal.Signals
+) -> None:
+    before = contents(tmp_path)
+
+    class Impatient(ScreenLine):
+        def __call__(self, what: str, share: float | None, /) -> None:
+            signal.raise_signal(which)
+
+    monkeypatch.setattr("caged.cli.data.importing.progress_line", lambda quiet: Impatient())
+    done = caged("data", "import", log_csv, "-o", tmp_path / name)
+    assert done.code == 130
+    assert "stopping after this block" in done.err
+    assert "Traceback" not in done.err
+    assert contents(tmp_path) == before
 
 
 def test_what_is_refused_leaves_nothing(log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

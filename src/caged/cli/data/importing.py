@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from caged.cli.output import AsJson, Ids, Verbose, print_json, print_table, say
-from caged.cli.progress import progress_line
+from caged.cli.progress import StopOnCtrlC, progress_line, stopping
 from caged.data import Columns
 from caged.data.cgraph.dividing import SplitAs
 from caged.data.cgraph.layout import SUFFIX
@@ -81,16 +82,18 @@ def import_(
     chosen = {"split": split, "seed": seed, "test-share": test_share, "valid-share": valid_share}
     chosen |= {"min-rating": min_rating, "k-core": core}
     seconds: Mapping[str, float] = {}
-    with progress_line(quiet=as_json) as line:
+    # SIGTERM too: what the import has on disk so far is many times as large as its result.
+    with progress_line(quiet=as_json) as line, StopOnCtrlC(signal.SIGTERM, at_hand="this block") as stop:
+        progress = stopping(line, stop)
         if out.suffix == SUFFIX:
             asked = SplitAs(split or "random", 1 if seed is None else seed, test_share, valid_share)
             graph = import_graph(
-                logs, out, columns=columns, split=asked, min_rating=min_rating, k_core=core, progress=line
+                logs, out, columns=columns, split=asked, min_rating=min_rating, k_core=core, progress=progress
             )
             manifest, seconds = graph.manifest, graph.seconds
         else:
             _refuse(chosen, out)
-            manifest = import_log(logs, out, columns=columns, progress=line)
+            manifest = import_log(logs, out, columns=columns, progress=progress)
     for note in manifest["notes"]:
         say(f"note: {note}")
     if as_json:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from caged.arguments import checked_seed
 from caged.data.cgraph.filtering import Block, FilteredPairs
 from caged.data.ids import Array
 from caged.data.sorted_rows import needed_polars
@@ -52,6 +53,7 @@ class SplitAs:
     valid_share: float | None = None
 
     def __post_init__(self) -> None:
+        checked_seed(self.seed)
         if self.kind not in KINDS:
             raise DataError(unknown("kind of split", self.kind, KINDS))
         if self.kind not in OUT_OF_CORE:
