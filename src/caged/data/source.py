@@ -123,7 +123,7 @@ def _graph_source(name: str, path: Path, columns: Columns, min_rating: float | N
         raise _no_max_id(path)
     opened = open_graph(path, columns=columns, min_rating=min_rating)
     notes = (*opened.manifest["notes"], *check_overlap(opened.parts["train"], opened.parts))
-    return Source(name.removesuffix(SUFFIX), path, parts=opened.parts, notes=notes)
+    return Source(name, path, parts=opened.parts, notes=notes)
 
 
 def load_dataset(
@@ -273,13 +273,26 @@ def unlike_published(dataset: Dataset, contents: Mapping[str, Interactions]) -> 
     return [part for part, pairs in contents.items() if pairs.fingerprint != dataset.fingerprints[part]]
 
 
+def source_name(source: str | Path) -> str:
+    """What paths of results call a dataset, a file or a folder, whether it is here or not."""
+    if isinstance(source, str) and source in DATASETS:
+        return source
+    path = Path(source)
+    recognised = dataset_in(path) if path.is_dir() else None
+    return _name_of(path) if recognised is None else recognised.name
+
+
+def _name_of(path: Path) -> str:
+    name = path.name if path.name not in {"", ".."} else path.resolve().name
+    suffix = None if path.is_dir() else suffix_of(path)
+    return name[: len(name) - len(suffix or "")].removesuffix(SUFFIX)
+
+
 def _located(source: str | Path) -> tuple[str, Path]:
     path = Path(source)
     if isinstance(source, str) and path.name == source and suffix_of(path) is None and not path.exists():
         raise DataError(f"{unknown('dataset', source, DATASETS)}; a file or folder of that name does not exist either")
-    name = path.name if path.name not in {"", ".."} else path.resolve().name
-    suffix = None if path.is_dir() else suffix_of(path)
-    return name[: len(name) - len(suffix or "")], path
+    return _name_of(path), path
 
 
 def holds_part_files(path: Path) -> bool:

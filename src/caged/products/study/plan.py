@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from caged.data.source import source_name
 from caged.errors import ConfigError, suggestion
 
 Kind = Literal["train", "adjust"]
@@ -54,7 +56,22 @@ class PlannedRun:
     @property
     def place(self) -> PurePosixPath:
         """Of its record, below the results folder."""
-        return PurePosixPath(Path(self.data).name, self.protocol, self.folder_name, f"seed{self.seed}.json")
+        return PurePosixPath(self.source, self.protocol, self.folder_name, f"seed{self.seed}.json")
+
+    @property
+    def source(self) -> str:
+        """What records call its data."""
+        return self.data if self.market is not None else _source_name(self.data)
+
+    @property
+    def training(self) -> PlannedRun:
+        """Itself, or the training that it adjusts."""
+        return self.needs.training if self.kind == "adjust" and self.needs is not None else self
+
+
+@cache
+def _source_name(data: str) -> str:
+    return source_name(data)
 
 
 @dataclass(frozen=True)

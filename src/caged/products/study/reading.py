@@ -8,7 +8,7 @@
     [sections.NAME]                     about, set; grids of datasets, protocols, rows, seeds, priority
 
 Settings add up in this order, and the last of a name wins: protocol, dataset, row, section. A row with `plain = true`
-takes none of the protocol and the dataset.
+takes none of the protocol and the dataset but those of `data.` and `eval.`, so that all rows are judged alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from caged.arguments import at_least_one, checked_seed, choice, described
+from caged.arguments import at_least_one, checked_seed, choice, described, place
 from caged.config import build
 from caged.data.market import MarketConfig
 from caged.errors import ConfigError, suggestion, unknown
@@ -51,6 +51,8 @@ _SECTION = {"about": str, "set": list, "grids": list}
 _GRID = {"datasets": list, "protocols": list, "rows": list, "seeds": list, "priority": int}
 _ON = {"presets": list, "set": list}
 _VARY = {"key": str, "values": list}
+_ADJUSTING = {"adjust", "form", "keep", "title", "variant"}
+_OF_ADJUSTING = {"form", "keep"}
 _NAME = re.compile(r"[^\W_][\w.+-]*")
 _DEVICES = ("auto", "cpu", "cuda")
 _TOP = {"title": str, "results": str, "datasets": dict, "protocols": dict, "rows": dict, "sections": dict}
@@ -78,6 +80,7 @@ class _Reader:
         self.protocols |= self._tables("protocols", {"set": list})
         self.rows = self._tables("rows", _ROW)
         self.sections = self._tables("sections", _SECTION)
+        self._check_rows()
         self._check_names()
         self._check_values()
 
@@ -93,12 +96,18 @@ class _Reader:
         return Plan(
             path=self.path,
             title=self.top.get("title", self.path.stem),
-            results=Path(os.path.normpath(self.path.parent / self.top.get("results", "results"))),
+            results=Path(os.path.normpath(self.path.parent / self._results())),
             runs=tuple(ordered(found.values())),
             datasets=tuple(self.datasets),
             protocols=tuple(self.protocols),
             sections={name: section.get("about", "") for name, section in self.sections.items()},
         )
+
+    def _results(self) -> Path:
+        try:
+            return place("results", self.top.get("results", "results"))
+        except ConfigError as error:
+            raise self._error(str(error)) from error
 
     # ---------------------------------------------------------------- from grids to runs
 
@@ -162,7 +171,7 @@ class _Reader:
         presets, settings = list[str](), list[str]()
         shared = [self.protocols[protocol], data, self._on(data, protocol, f"dataset '{dataset}'")]
         own = [row, self._on(row, dataset, f"row '{name}'"), self._on(row, protocol, f"row '{name}'")]
-        for part in [*([] if row.get("plain") else shared), *own, {"set": further}]:
+        for part in [*map(_about_data if row.get("plain") else dict, shared), *own, {"set": further}]:
             presets += part.get("presets", [])
             settings += part.get("set", [])
         if "method" not in row:
@@ -188,10 +197,6 @@ class _Reader:
         vary = self.rows[run.row].get("vary")
         if vary is None:
             return [run]
-        where = f"vary of row '{run.row}'"
-        vary = self._checked(vary, _VARY, where)
-        if not {"key", "values"} <= vary.keys():
-            raise self._error(f'{where} lacks its key or its values; write vary = {{ key = "...", values = [...] }}')
         short = vary["key"].rpartition(".")[2]
         return [
             replace(
@@ -201,9 +206,9 @@ class _Reader:
                 settings=(*run.settings, f"{vary['key']}={value}"),
                 title=f"{run.title} {value}".strip(),
                 group=run.row,
-                value=str(value),
+                value=value,
             )
-            for value in vary["values"]
+            for value in map(_as_text, vary["values"])
         ]
 
     def _values_of_rows(self) -> dict[str, str]:
@@ -211,7 +216,7 @@ class _Reader:
         return {
             f"{name}-{value}": name
             for name, row in self.rows.items()
-            for value in row.get("vary", {}).get("values", [])
+            for value in map(_as_text, row.get("vary", {}).get("values", []))
         }
 
     def _adjusted(self, name: str, first: PlannedRun) -> PlannedRun:
@@ -268,6 +273,35 @@ class _Reader:
         found = values.get("on", {}).get(name, {})
         return self._checked(found, _ON, f"on.{name} of {where}")
 
+    def _check_rows(self) -> None:
+        """Nothing that a row says is passed over in silence."""
+        for name, row in self.rows.items():
+            where = f"[rows.{name}]"
+            useless = [key for key in row if key not in _ADJUSTING] if "adjust" in row else [*(_OF_ADJUSTING & {*row})]
+            if useless and "adjust" in row:
+                takes = ", ".join(sorted(_ADJUSTING))
+                raise self._error(f"{where} adjusts another row, and '{useless[0]}' is that row's; it takes {takes}")
+            if useless:
+                raise self._error(f"{where} has '{useless[0]}', which is for rows with adjust; leave it out")
+            if "vary" in row:
+                self._check_vary(row["vary"], f"vary of row '{name}'")
+        for name, section in self.sections.items():
+            rows = [row for grid in section.get("grids", []) if isinstance(grid, dict) for row in grid.get("rows", [])]
+            adjusted = next((row for row in rows if "adjust" in self.rows.get(str(row), {})), None)
+            if section.get("set") and adjusted is not None:
+                raise self._error(
+                    f"section '{name}' has set, and its row '{adjusted}' adjusts a run that is made without it; give the "
+                    f"settings to the row that it adjusts"
+                )
+
+    def _check_vary(self, vary: Any, where: str) -> None:
+        vary = self._checked(vary, _VARY, where)
+        if "key" not in vary or not vary.get("values"):
+            raise self._error(f'{where} lacks its key or its values; write vary = {{ key = "...", values = [...] }}')
+        for value in vary["values"]:
+            if not isinstance(value, str | int | float):
+                raise self._error(f"{where} has the value {described(value)}; give text, numbers, true or false")
+
     def _check_names(self) -> None:
         """A word of `--only` means one thing."""
         seen: dict[str, str] = {}
@@ -279,16 +313,17 @@ class _Reader:
         for name in self.protocols:
             if name not in PROTOCOLS:
                 raise self._error(unknown("protocol", name, PROTOCOLS))
-        for kind in ("datasets", "rows"):
+        known = {"datasets": [*self.protocols], "rows": [*self.datasets, *self.protocols]}
+        for kind, names in known.items():
             for name, values in getattr(self, kind).items():
                 for other in values.get("on", {}):
-                    if other not in self.datasets and other not in self.protocols:
-                        raise self._error(
-                            f"[{kind}.{name}.on] {unknown('name', other, [*self.datasets, *self.protocols])}"
-                        )
+                    if other not in names:
+                        raise self._error(f"[{kind}.{name}.on] {unknown('name', other, names)}")
         for name, dataset in self.datasets.items():
             if "data" in dataset and "simulate" in dataset:
                 raise self._error(f"[datasets.{name}] has data and simulate; leave one of them out")
+            if dataset.get("data") == "":
+                raise self._error(f"[datasets.{name}] has data = ''; name a dataset, a file or a folder")
 
     def _names(self) -> Iterator[tuple[str, str]]:
         kinds: dict[str, Mapping[str, Any]] = {"dataset": self.datasets, "protocol": self.protocols}
@@ -329,6 +364,16 @@ class _Reader:
                         f"give one of them another variant, or the same settings in every section"
                     )
                 seen[place] = run
+
+
+def _about_data(values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Of settings, those of the data and of how it is judged."""
+    return {"set": [text for text in values.get("set", []) if text.startswith(("data.", "eval."))]}
+
+
+def _as_text(value: str | float) -> str:
+    """As --set takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _with_seed(run: PlannedRun, seed: int) -> PlannedRun:
