@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
+from caged.cli.study import ENDED_BY
 from tests.cli.invoke import caged, contents, refused_without_a_trace
 
 PLAN = """
@@ -90,3 +92,7 @@ def test_bad_input_is_one_sentence(plan: Path, arguments: list[str], said: str) 
 def test_a_plan_with_a_setting_that_no_method_has_is_refused(plan: Path) -> None:
     plan.write_text(PLAN.replace("method.embedding_size=4", "method.embeding_size=4"), encoding="utf-8")
     refused_without_a_trace(plan.parent, ["study", "status", "plan.toml"], "row 'lightgcn' on dataset 'shop'")
+
+
+def test_neither_a_closed_terminal_nor_an_end_of_the_system_leaves_runs_behind() -> None:
+    assert {signal.SIGTERM, signal.SIGHUP} <= set(ENDED_BY)

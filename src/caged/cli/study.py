@@ -32,6 +32,9 @@ from caged.products.study import (
 )
 from caged.products.tune import seconds_in
 
+# Beside Ctrl-C: its processes must not outlive it, nor a terminal that is closed.
+ENDED_BY = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 app = group(
     "Run a plan of many runs within a budget, see how far it is, and show its tables and figures.", no_args_is_help=True
 )
@@ -99,8 +102,7 @@ def run(
             print_json({**schedule_json(study), "outcome": None})
         return
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 and study.device == "cpu" else None
-    # Also asked to stop by SIGTERM: its processes must not outlive it.
-    with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC(signal.SIGTERM) as stop:
+    with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC(*ENDED_BY) as stop:
         outcome = run_study(
             study,
             budget=seconds,

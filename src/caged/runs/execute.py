@@ -16,7 +16,7 @@ import torch
 from caged.columns import WHOLE, Columns
 from caged.data import Interactions, Split
 from caged.data.shown import ShownAtRandom
-from caged.errors import ConfigError, RunError
+from caged.errors import RunError
 from caged.evaluation.basis import Basis
 from caged.evaluation.evaluate import Evaluation, evaluate
 from caged.evaluation.groups import Grouping, grouping
@@ -33,7 +33,7 @@ from caged.runs.environment import (
     share_threads,
 )
 from caged.runs.folder import PER_USER, RECOMMENDATIONS, SUMS, Run, RunFolder
-from caged.runs.initial import load_initial
+from caged.runs.initial import check_no_refit, load_initial
 from caged.runs.loading import Loaded, load_data
 from caged.runs.planning.fitting import refuse_what_cannot_fit
 from caged.runs.protocols import protocol_named
@@ -97,10 +97,8 @@ def start(
     """
     if save_weights:
         check_learns_weights(spec.method)
-    if init is not None and spec.train.refit:
-        raise ConfigError(
-            "--refit trains every stage once more, and --init stands for the first one; leave one of them out"
-        )
+    if init is not None:
+        check_no_refit(spec)
     set_threads(spec.threads)
     device = resolve_device(spec.device)
     check_engine(spec.train.engine, device)

@@ -49,7 +49,7 @@ def load_initial(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> Initia
     if ids != (data.split.train.user_ids, data.split.train.item_ids):
         raise RunError(f"--init {folder} has another catalogue of users and items; give a run on the same data")
     tables = {name: stored.method.state().tensors[name] for name in ("users", "items")}
-    _check_width(folder, tables["users"].shape[1], spec)
+    check_width(f"--init {folder}", tables["users"].shape[1], spec)
     described = {
         "run": str(folder.resolve()),
         "method": trained.method,
@@ -76,16 +76,28 @@ def check_has_first_stage(method: str) -> None:
         )
 
 
-def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
-    folder, run, trained = given.path, given.run, given.spec
-    if trained.method not in BACKBONES:
-        raise RunError(f"--init {folder} is a run of '{trained.method}'; give a run of {' or '.join(BACKBONES)}")
-    losses = [loss_of(config) for config in (trained.config, spec.config)]
+def check_no_refit(spec: ExperimentSpec) -> None:
+    if spec.train.refit:
+        raise ConfigError(
+            "--refit trains every stage once more, and --init stands for the first one; leave one of them out"
+        )
+
+
+def check_first_stage(name: str, first: ExperimentSpec, spec: ExperimentSpec) -> None:
+    """Whether a run of `first`, called `name`, can be the first stage of one of `spec`."""
+    if first.method not in BACKBONES:
+        raise RunError(f"{name} is a run of '{first.method}'; give a run of {' or '.join(BACKBONES)}")
+    losses = [loss_of(config) for config in (first.config, spec.config)]
     if losses[0] != losses[1]:
         raise RunError(
-            f"--init {folder} was trained with loss {losses[0]}, but this run has loss {losses[1]}; give a run "
-            f"with the same loss, or set that of this one"
+            f"{name} was trained with loss {losses[0]}, but this run has loss {losses[1]}; give a run with the same "
+            f"loss, or set that of this one"
         )
+
+
+def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
+    folder, run, trained = given.path, given.run, given.spec
+    check_first_stage(f"--init {folder}", trained, spec)
     if run.status != "finished":
         raise RunError(
             f"--init {folder} is a run with status '{run.status}'; finish it with caged train --resume {folder}"
@@ -103,9 +115,9 @@ def _check_run(given: RunFolder, spec: ExperimentSpec, data: Loaded) -> None:
         )
 
 
-def _check_width(folder: Path, width: int, spec: ExperimentSpec) -> None:
+def check_width(name: str, width: int, spec: ExperimentSpec) -> None:
     if width != spec.config.embedding_size:
         raise ConfigError(
-            f"--init {folder} has embedding_size {width}, but this run has {spec.config.embedding_size}; use "
+            f"{name} has embedding_size {width}, but this run has {spec.config.embedding_size}; use "
             f"--set method.embedding_size={width}"
         )

@@ -48,7 +48,13 @@ def test_the_plan_wins_over_device_and_threads_of_the_study(runs):
 def test_a_market_has_the_form_that_its_protocol_needs(runs):
     run = replace(runs["second-honest-lightgcn-1"], data="shop", market=(("seed", 1),))
     assert PLACES.data(run) == "runs/data/shop"
-    assert PLACES.data(replace(run, protocol="paper")) == "runs/data/text/shop"
+    assert PLACES.data(replace(run, protocol="paper")) == "runs/data-as-text/shop"
+
+
+def test_what_is_recorded_already_is_not_recorded_again(runs):
+    for run in (runs["first-honest-wide-1"], runs["second-honest-adjusted-2"]):
+        assert not {"--record", "--variant"} & {*command(run, PLACES, record=False)}
+    assert not {"--record", "--variant"} & {*resume_command(runs["first-honest-wide-1"], PLACES, record=False)}
 
 
 def test_going_on_names_the_folder_and_the_record(runs):

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
 
 from caged.products.study.estimate import STARTING, Estimator, Known, work_of
 from caged.products.study.records import specification
+from caged.runs.planning.workload import auto_batch
 from tests.products.study.plans import SMALL, plan_of
 from tests.products.study.test_records import content_of
 
@@ -18,7 +20,7 @@ def runs(tmp_path):
 
 def known(run, **changed):
     """A finished run of the plan on this CPU: 10 seconds for 20 epochs over 1,000 interactions."""
-    config = specification(run).to_json()["config"] if run.kind == "train" else {}
+    config = specification(run.training).to_json()["config"]
     made = Known(
         data=run.data,
         protocol=run.protocol,
@@ -31,7 +33,8 @@ def known(run, **changed):
         epochs=20,
         most_epochs=1000,
         interactions=1000,
-        work=work_of(config, 1000) if config else 1.0,
+        work=work_of(config, 1000),
+        config=config,
         memory={"process_gib": 0.5},
     )
     return replace(made, **changed)
@@ -42,6 +45,16 @@ def test_runs_alike_say_it_themselves(runs):
     like = [known(run, seconds=seconds, memory={"process_gib": seconds}) for seconds in (4.0, 6.0, 50.0)]
     found = Estimator([*like, known(runs["first-honest-wide-1"], seconds=999.0)], "cpu")(run)
     assert (found.seconds, found.memory, found.device_memory, found.basis) == (6.0 + STARTING, 50.0, None, "recorded")
+
+
+def test_a_record_with_other_settings_at_the_same_place_is_scaled(runs):
+    """The plan was changed since: twenty epochs then, three now."""
+    run = runs["first-honest-lightgcn-1"]
+    before = known(run)
+    config = {**before.config, "train": {**before.config["train"], "epochs": 20}}
+    found = Estimator([replace(before, config=config, most_epochs=20)], "cpu")(run)
+    assert found.seconds == pytest.approx(3 * 10.0 / 20 + STARTING)
+    assert found.basis == "scaled"
 
 
 def test_another_variant_is_scaled_by_the_work_of_an_epoch(runs):
@@ -109,7 +122,9 @@ def test_records_are_read_and_what_is_none_is_passed_over(runs, tmp_path):
 def test_the_work_of_an_epoch():
     config = {"method": {"embedding_size": 8, "layers": 2}, "train": {"batch_size": 100}}
     assert work_of(config, 1000) == 10 * 1000 * 8 * 2
-    assert work_of({**config, "train": {"batch_size": "auto"}}, 1000) == 200 * 1000 * 8 * 2
+    automatic = {**config, "train": {"batch_size": "auto"}}
+    assert work_of(automatic, 1000) == 1000 * 8 * 2  # one batch holds all
+    assert work_of(automatic, 1_000_000) == math.ceil(1_000_000 / auto_batch(1_000_000)) * 1_000_000 * 8 * 2
     assert work_of({"method": {}, "train": {"batch_size": 1000}}, 1000) == 1000
 
 

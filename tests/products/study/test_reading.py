@@ -77,6 +77,16 @@ def test_a_market_is_part_of_the_run(tmp_path):
         ('variant = "wide"', "", "both write lastfm/honest/lightgcn/seed1.json"),
         ("on.second.set", "on.third.set", "unknown name 'third'"),
         (", values = [0.5, 2] }", " }", "lacks its key or its values"),
+        ("values = [0.5, 2]", "values = []", "lacks its key or its values"),
+        ("values = [0.5, 2]", "values = 3", "values in vary of row 'scale' is 3; it must be a list"),
+        ("values = [0.5, 2]", "values = [[1]]", "has the value a list"),
+        ('keep = "99%"', 'method = "ease"', "[rows.adjusted] adjusts another row, and 'method' is that row's"),
+        ('keep = "99%"', 'vary = { key = "x.y", values = [1] }', "'vary' is that row's"),
+        ('variant = "wide"', 'variant = "wide"\nkeep = "99%"', "[rows.wide] has 'keep', which is for rows with adjust"),
+        ("on.paper.set", "on.second.set", "[datasets.first.on] unknown name 'second'"),
+        ('about = "The main table."', 'set = ["train.epochs=2"]', "section 'main' has set, and its row 'adjusted'"),
+        ('data = "ml-100k"', 'data = ""', "has data = ''"),
+        ('title = "small"', 'results = "a\\u0000b"', "results is 'a\\x00b'; it must be a path"),
         ('set = ["train.epochs=3"]', "set = [3]", "it must be text"),
         ("seeds = [1, 2, 3]", "seeds = [-1]", "grid 1 of section 'main': seed is -1"),
         ("seeds = [1, 2, 3]", "seeds = []", "grid 1 of section 'main' has no seeds"),
@@ -107,3 +117,30 @@ def test_a_plan_without_runs_is_refused(tmp_path):
 def test_a_plan_that_is_not_there_is_said(tmp_path):
     with pytest.raises(ConfigError, match="cannot read plan"):
         read_plan(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("logs/shop.csv", "shop"),
+        ("logs/shop.v2.csv.gz", "shop.v2"),
+        ("logs/shop.cgraph", "shop"),
+        ("split/", "split"),
+        ("ml-1m", "ml-1m"),
+    ],
+)
+def test_records_of_a_path_lie_where_training_writes_them(tmp_path, data, name):
+    plan = plan_of(SMALL.replace('data = "ml-100k"', f'data = "{data}"'), tmp_path)
+    assert run_named(plan, "second-honest-lightgcn-1").place.as_posix() == f"{name}/honest/lightgcn/seed1.json"
+
+
+def test_plain_rows_have_what_is_about_data_and_judging(tmp_path):
+    shared = 'data = "ml-100k"\nset = ["train.epochs=2", "data.split_seed=7", "eval.popular_share=0.1"]'
+    run = run_named(plan_of(SMALL.replace('data = "ml-100k"', shared), tmp_path), "second-honest-ease-1")
+    assert run.settings == ("data.split_seed=7", "eval.popular_share=0.1")
+
+
+def test_values_that_are_true_or_false_are_written_as_settings_are(tmp_path):
+    vary = SMALL.replace('"method.layer_scale", values = [0.5, 2]', '"train.refit", values = [true, false]')
+    run = run_named(plan_of(vary, tmp_path), "first-honest-scale-true-1")
+    assert run.settings[-1] == "train.refit=true"

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from caged.products.study import recorded
-from caged.products.study.records import difference, specification
+from caged.products.study.estimate import Estimator
+from caged.products.study.records import at_hand, difference, market_file, market_parameters, specification
+from caged.runs.loading import load_data
+from caged.runs.spec import resolve
 from tests.products.study.plans import SMALL, plan_of
 
 SPLIT = "f" * 8
@@ -20,10 +24,11 @@ def content_of(run, **changed):
         start["config"] = specification(run.needs).to_json()["config"]
     written = {
         "status": "finished",
-        "spec": specification(run).to_json(),
+        "spec": {**specification(run).to_json(), "seed": run.seed},
         "hardware": {"device": "cpu"},
         "dataset": {"fingerprints": {}, "split_fingerprint": SPLIT},
         "seconds": {"total": 5.0},
+        "metrics": {},
         **({"init": start} if start else {}),
     }
     return json.loads(json.dumps({**written, **changed}))
@@ -121,4 +126,81 @@ def test_a_file_that_is_no_record_is_said(runs, tmp_path):
     path = tmp_path / run.place
     path.parent.mkdir(parents=True)
     path.write_text("[]", encoding="utf-8")
-    assert recorded([run], tmp_path)[run].reason == "it is not a record"
+    assert recorded([run], tmp_path)[run].reason == "it is not a record, or damaged"
+
+
+DAMAGED = [
+    {"status": 1},
+    {"spec": []},
+    {"spec": None},
+    {"spec": {"config": None}},
+    {"spec": {"config": {"method": None}}},
+    {"hardware": []},
+    {"dataset": 3},
+    {"dataset": {"fingerprints": []}},
+    {"init": "x"},
+    {"init": {"method": "lightgcn"}},
+    {"adjustment": "x"},
+    {"metrics": []},
+    {"metrics": None},
+    {"error": ["x"]},
+    {"seconds": "x"},
+    {"training": []},
+]
+
+
+@pytest.mark.parametrize("changed", DAMAGED, ids=str)
+def test_a_damaged_record_is_said(runs, tmp_path, changed):
+    run = runs["first-honest-ease-1"]
+    write(run, tmp_path, **changed)
+    assert recorded([run], tmp_path)[run].reason == "it is not a record, or damaged"
+    Estimator.from_records([tmp_path], "cpu")(run)
+
+
+@pytest.mark.parametrize(("key", "value"), [("seed", 2), ("protocol", "paper"), ("method", "mostpop")])
+def test_a_copy_of_another_record_is_another_run(runs, key, value):
+    """A copied seed would be a sample that nobody drew."""
+    run = runs["first-honest-ease-1"]
+    content = content_of(run)
+    content["spec"][key] = value
+    assert difference(run, content) == f"its {key} is {value}, in the plan it is {getattr(run, key)}"
+
+
+def test_records_beside_another_market_are_of_other_data(runs, tmp_path):
+    run = replace(runs["first-honest-ease-1"], data="shop", market=(("seed", 3), ("user_count", 80)))
+    write(run, tmp_path)
+    assert recorded([run], tmp_path)[run].finished  # of an earlier version, which did not say
+    path = market_file(tmp_path, run)
+    path.write_text(json.dumps({"parameters": market_parameters(run)}))
+    assert recorded([run], tmp_path)[run].finished
+    (found,) = recorded([replace(run, market=(("seed", 4), ("user_count", 80)))], tmp_path).values()
+    assert found.state == "other"
+    assert "on a market of other parameters" in found.reason
+
+
+def test_records_of_a_log_are_compared_with_the_log(runs, tmp_path):
+    log = tmp_path / "shop.csv"
+    run = replace(runs["first-honest-ease-1"], data=str(log), settings=(), presets=())
+    rows = [f"u{user},i{item}" for user in range(12) for item in range(user % 5 + 6)]
+    log.write_text("\n".join(["user_id,item_id", *rows]))
+    fingerprint = load_data(resolve(str(log), "ease")).facts["split_fingerprint"]
+    write(run, tmp_path, dataset={"fingerprints": {}, "split_fingerprint": fingerprint})
+    assert run.place.parts[0] == "shop"
+    assert recorded([run], tmp_path, at_hand())[run].finished
+    log.write_text("\n".join(["user_id,item_id", *rows[:-1]]))
+    found = recorded([run], tmp_path, at_hand())[run]
+    assert (found.state, found.reason) == ("other", f"{log} holds other data than it was made with")
+    log.unlink()
+    assert recorded([run], tmp_path, at_hand())[run].finished  # who does not have it takes the record's word
+
+
+def test_an_adjusted_run_is_on_the_split_of_what_it_adjusts(runs, tmp_path):
+    adjusted = runs["second-honest-adjusted-1"]
+    needed = replace(adjusted.needs, settings=(*adjusted.needs.settings, "data.split_seed=7"))
+    adjusted = replace(adjusted, needs=needed)
+    others = [run for run in runs.values() if run.dataset == "second" and run != adjusted]
+    for run in others:
+        write(run, tmp_path)
+    for run in (needed, adjusted):
+        write(run, tmp_path, dataset={"fingerprints": {}, "split_fingerprint": "seven"})
+    assert recorded([*others[3:], adjusted], tmp_path)[adjusted].finished

@@ -9,8 +9,12 @@ import time
 
 import pytest
 
+from caged.errors import RunError
+from caged.products.study import Study, run_study
 from caged.products.study import runner as module
+from caged.products.study.records import market_file
 from caged.products.study.runner import Runner
+from caged.runs.lock import locked
 from tests.products.study.test_records import content_of
 from tests.products.study.test_schedule import World
 
@@ -88,6 +92,7 @@ def stage(tmp_path):
     return Stage(tmp_path)
 
 
+START = {"run": "x", "method": "lightgcn", "seed": 1, "config": {}}
 FIRST, SECOND, THIRD = "first-honest-wide-1", "second-honest-ease-1", "second-honest-lightgcn-1"
 
 
@@ -113,6 +118,18 @@ def test_workers_run_side_by_side_and_a_run_waits_for_what_it_needs(stage):
 def test_runs_know_how_many_share_the_machine(stage):
     stage.run(FIRST, SECOND, workers=2)
     assert (stage.folder / "shared.txt").read_text() == "2"
+    stage.run(THIRD, workers=8)
+    assert (stage.folder / "shared.txt").read_text() == "1"
+
+
+def test_a_record_says_how_many_shared_the_machine_on_average(stage):
+    """The first shares it for a third of its time."""
+    stage.run(FIRST, SECOND, workers=2, told={FIRST: {"seconds": 1.5}, SECOND: {"seconds": 0.4}})
+    hardware = [json.loads(stage.places.record(stage.runs[name]).read_text())["hardware"] for name in (FIRST, SECOND)]
+    assert 1.1 < hardware[0]["side_by_side"] < 1.6
+    assert 1.8 < hardware[1]["side_by_side"] <= 2.0
+    stage.run(THIRD, workers=2)
+    assert json.loads(stage.places.record(stage.runs[THIRD]).read_text())["hardware"] == {"device": "cpu"}
 
 
 def test_a_run_does_not_start_if_it_fits_into_the_time_only_alone(stage):
@@ -162,6 +179,77 @@ def test_a_failure_is_recorded_with_its_reason_and_the_others_go_on(stage):
     assert (schedule.tasks, list(schedule.failed.values())) == ([], ["ValueError: no"])
 
 
+@pytest.mark.parametrize("what", [{"code": 1, "says": "no"}, {"kill": signal.SIGKILL}, {"seconds": 60}])
+def test_a_record_outlives_its_run_being_made_again_for_another(stage, what):
+    """Whether that fails, is killed or stopped."""
+    lightgcn, galore = "first-honest-lightgcn-1", "first-honest-galore-1"
+    stage.record(lightgcn, metrics={"recall@20": 0.5})
+    path = stage.places.record(stage.runs[lightgcn])
+    before = path.read_bytes()
+    schedule = stage.schedule(galore, seconds=None)
+    outcome = stage.run(schedule=schedule, told={lightgcn: what}, budget=0.5 if "seconds" in what else None)
+    assert path.read_bytes() == before
+    assert not outcome.finished
+    assert "--record" not in stage.calls[0][2]
+
+
+def test_a_record_stays_as_it_is_when_its_run_is_made_again_for_another(stage):
+    lightgcn, galore = "first-honest-lightgcn-1", "first-honest-galore-1"
+    stage.record(lightgcn, metrics={"recall@20": 0.5})
+    before = stage.places.record(stage.runs[lightgcn]).read_bytes()
+    other = str(stage.folder / "elsewhere" / "seed1.json")
+    outcome = stage.run(schedule=stage.schedule(galore), told={lightgcn: {"record": other}})
+    assert names(outcome.finished) == [lightgcn, galore]
+    assert stage.places.record(stage.runs[lightgcn]).read_bytes() == before
+
+
+def test_what_was_finished_meanwhile_is_not_made_again(stage, monkeypatch):
+    """By another study, after this one looked."""
+    again = []
+    monkeypatch.setattr(module, "record_again", lambda run, places: again.append(run.name))
+    schedule = stage.schedule(FIRST)
+    stage.fill_folder(FIRST)
+    assert names(stage.run(schedule=schedule).finished) == again == [FIRST]
+    assert not stage.started
+
+
+def test_a_folder_that_somebody_works_on_is_left_alone(stage):
+    schedule = stage.schedule(FIRST)
+    stage.fill_folder(FIRST, status="running")
+    folder = stage.places.folder(stage.runs[FIRST])
+    with locked(folder):
+        outcome = stage.run(schedule=schedule)
+        assert (folder / "run.json").exists()
+    (reason,) = outcome.refused.values()
+    assert "has been working on" in reason
+    assert not stage.places.record(stage.runs[FIRST]).exists()
+
+
+def test_two_studies_do_not_work_in_one_place(stage, tmp_path):
+    study = Study(stage.plan, stage.places, [], {}, stage.schedule(FIRST), "cpu")
+    stage.places.runs.mkdir()
+    with locked(stage.places.runs), pytest.raises(RunError, match="has been working on"):
+        run_study(study)
+
+
+def test_a_market_is_told_beside_its_records(stage, monkeypatch):
+    stage.run(FIRST)
+    path = market_file(stage.places.results, stage.runs[FIRST])
+    assert json.loads(path.read_text())["parameters"]["seed"] == 1
+    schedule = stage.schedule("first-honest-lightgcn-1")
+    path.write_text('{"parameters": {"seed": 5}}')
+    (reason,) = stage.run(schedule=schedule).refused.values()
+    assert "on a market of other parameters" in reason
+
+
+def test_a_run_that_failed_again_says_why_it_did_now(stage):
+    stage.record(FIRST, status="failed", error="the old reason")
+    schedule = stage.schedule(FIRST, retry_failed=True)
+    outcome = stage.run(schedule=schedule, told={FIRST: {"code": 1, "says": "error: the new reason"}})
+    assert list(outcome.failed.values()) == ["the new reason"]
+    assert json.loads(stage.places.record(stage.runs[FIRST]).read_text())["error"] == "the new reason"
+
+
 def test_a_killed_process_is_a_failure(stage):
     outcome = stage.run(FIRST, told={FIRST: {"kill": signal.SIGKILL}})
     (reason,) = outcome.failed.values()
@@ -199,6 +287,6 @@ def test_a_stopped_run_goes_on_and_a_failed_one_begins_anew(stage):
 
 
 def test_a_record_that_is_not_of_the_run_is_said(stage):
-    outcome = stage.run(FIRST, told={FIRST: {"changed": {"init": {"run": "x"}}}})
+    outcome = stage.run(FIRST, told={FIRST: {"changed": {"init": START}}})
     (reason,) = outcome.refused.values()
     assert "not one of the plan: it starts from another run, x" in reason

@@ -6,7 +6,7 @@ import pytest
 
 from caged.products.study import Wishes, recorded
 from caged.products.study.commands import Places
-from caged.products.study.estimate import Estimate
+from caged.products.study.estimate import STARTING, Estimate
 from caged.products.study.schedule import make_schedule, with_needed
 from tests.products.study.plans import SMALL, plan_of
 from tests.products.study.test_records import content_of, write
@@ -77,6 +77,7 @@ def test_a_needed_run_is_trained_again_where_its_folder_is_gone(world):
     schedule = world.schedule("first-honest-galore-1")
     assert done(schedule) == [("first-honest-lightgcn-1", "start"), ("first-honest-galore-1", "start")]
     assert [task.wanted for task in schedule.tasks] == [False, True]
+    assert [task.recorded for task in schedule.tasks] == [True, False]
     world.fill_folder("first-honest-lightgcn-1")
     assert done(world.schedule("first-honest-galore-1")) == [("first-honest-galore-1", "start")]
 
@@ -87,6 +88,29 @@ def test_a_needed_run_that_failed_keeps_others_back(world):
     assert not schedule.tasks
     (reason,) = schedule.blocked.values()
     assert reason == "first-honest-lightgcn-1, which it needs, failed before: memory ran out"
+
+
+def test_a_needed_run_whose_record_is_another_keeps_others_back(world):
+    world.record("first-honest-lightgcn-1", init={"run": "x", "method": "lightgcn", "seed": 1, "config": {}})
+    schedule = world.schedule("first-honest-galore-1")
+    assert not schedule.tasks
+    (reason,) = schedule.blocked.values()
+    assert reason.startswith("first-honest-lightgcn-1, which it needs: ")
+    assert reason.endswith("it starts from another run, x; move it away")
+
+
+def test_a_stopped_run_never_looks_as_if_nothing_was_left(world):
+    world.fill_folder("first-honest-wide-1", status="running", seconds={"total": 500.0})
+    assert world.schedule("first-honest-wide-1").seconds == STARTING
+
+
+@pytest.mark.parametrize("content", ['{"spec": []}', "[]", '{"spec": {"config": 3}}'])
+def test_a_damaged_folder_is_said(world, content):
+    folder = world.places.folder(world.runs["first-honest-wide-1"])
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(content)
+    (reason,) = world.schedule("first-honest-wide-1").blocked.values()
+    assert "its run.json is damaged" in reason
 
 
 def test_a_stopped_run_goes_on_where_its_folder_is_and_starts_anew_elsewhere(world):
@@ -117,7 +141,7 @@ def test_a_folder_of_another_run_is_left_alone(world):
 
 
 def test_a_record_of_another_run_is_left_alone(world):
-    world.record("first-honest-wide-1", init={"run": "x"})
+    world.record("first-honest-wide-1", init={"run": "x", "method": "lightgcn", "seed": 1, "config": {}})
     (reason,) = world.schedule("first-honest-wide-1").blocked.values()
     assert "is of another run: it starts from another run, x; move it away" in reason
 

@@ -31,7 +31,7 @@ class Places:
 
     def market_as_text(self, run: PlannedRun) -> Path:
         """The same in the form that protocol `paper` needs, under the same name."""
-        return self.runs / "data" / "text" / run.data
+        return self.runs / "data-as-text" / run.data
 
     def data(self, run: PlannedRun) -> str:
         if run.market is None:
@@ -39,9 +39,11 @@ class Places:
         return str(self.market_as_text(run) if run.protocol == "paper" else self.market(run))
 
 
-def command(run: PlannedRun, places: Places, *, threads: int | None = None, device: str = "auto") -> list[str]:
+def command(
+    run: PlannedRun, places: Places, *, threads: int | None = None, device: str = "auto", record: bool = True
+) -> list[str]:
     """What makes the run anew. `threads` and `device` are for runs of which the plan fixes none."""
-    out = ["--record", str(places.results), *(["--variant", run.variant] if run.variant else [])]
+    out = _recording(run, places) if record else []
     device = device if run.device == "auto" else run.device
     where = ["--device", device] if device != "auto" else []
     if run.kind == "adjust":
@@ -62,7 +64,11 @@ def command(run: PlannedRun, places: Places, *, threads: int | None = None, devi
     ]
 
 
-def resume_command(run: PlannedRun, places: Places) -> list[str]:
+def _recording(run: PlannedRun, places: Places) -> list[str]:
+    return ["--record", str(places.results), *(["--variant", run.variant] if run.variant else [])]
+
+
+def resume_command(run: PlannedRun, places: Places, *, record: bool = True) -> list[str]:
     """What goes on with a training from its last checkpoint."""
-    out = ["--record", str(places.results), *(["--variant", run.variant] if run.variant else [])]
+    out = _recording(run, places) if record else []
     return ["train", "--resume", str(places.folder(run)), *out, "--no-report"]

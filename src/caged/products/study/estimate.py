@@ -18,7 +18,8 @@ from caged.data.known import DATASETS
 from caged.errors import RunError
 from caged.files import read_json
 from caged.products.study.plan import PlannedRun
-from caged.products.study.records import side_by_side, specification
+from caged.products.study.records import other_settings, side_by_side, specification
+from caged.runs.planning.workload import auto_batch
 
 Basis = Literal["recorded", "scaled", "unknown"]
 STARTING = 3.5  # seconds until a process is at work and after it: 3.0 to 4.2 on two cores
@@ -49,6 +50,7 @@ class Known:
     most_epochs: int  # that its settings allowed
     interactions: int
     work: float  # of an epoch; see `work_of`
+    config: Mapping[str, Mapping[str, Any]]
     memory: Mapping[str, float]
 
     @property
@@ -77,9 +79,10 @@ class Known:
                 most_epochs=spec["config"]["train"]["epochs"],
                 interactions=interactions,
                 work=work_of(spec["config"], interactions),
+                config=spec["config"],
                 memory=content.get("memory") or {},
             )
-        except (RunError, KeyError, TypeError):
+        except (RunError, KeyError, TypeError, AttributeError, ValueError, ArithmeticError):
             return None
 
 
@@ -91,7 +94,7 @@ def _apart(first: float, second: float) -> float:
 def work_of(config: Mapping[str, Mapping[str, Any]], interactions: int) -> float:
     """Of an epoch, in products of a weight and a number: every step propagates over all interactions."""
     method, batch = config["method"], config["train"]["batch_size"]
-    steps = 200 if isinstance(batch, str) else math.ceil(interactions / batch)
+    steps = math.ceil(interactions / (auto_batch(interactions) if isinstance(batch, str) else batch))
     return float(steps * interactions * method.get("embedding_size", 1) * max(method.get("layers", 1), 1))
 
 
@@ -106,8 +109,9 @@ class Estimator:
 
     def __call__(self, run: PlannedRun) -> Estimate:
         device = self._device if run.device == "auto" else run.device
-        here = [known for known in self._known if known.device == device and known.data == run.data]
-        alike = [known for known in here if (known.protocol, known.folder) == (run.protocol, run.folder_name)]
+        here = [known for known in self._known if known.device == device and known.data == run.source]
+        same_place = [known for known in here if (known.protocol, known.folder) == (run.protocol, run.folder_name)]
+        alike = [known for known in same_place if other_settings(run.training, known.config) is None]
         if alike:
             return _estimate(median(known.seconds for known in alike), alike, "recorded")
         similar = [known for known in here if known.method == run.method and known.adjusted == (run.kind == "adjust")]
@@ -135,11 +139,11 @@ class Estimator:
     def _epochs(self, run: PlannedRun, trained: list[Known]) -> float | None:
         """Of the records that are most like it, whatever they ran on; those that ended at their limit say little."""
         tests: list[Callable[[Known], bool]] = [
-            lambda known: (known.data, known.protocol, known.folder) == (run.data, run.protocol, run.folder_name),
-            lambda known: known.ended_itself and (known.data, known.protocol) == (run.data, run.protocol),
-            lambda known: known.ended_itself and known.data == run.data,
+            lambda known: (known.data, known.protocol, known.folder) == (run.source, run.protocol, run.folder_name),
+            lambda known: known.ended_itself and (known.data, known.protocol) == (run.source, run.protocol),
+            lambda known: known.ended_itself and known.data == run.source,
             lambda known: known.ended_itself,
-            lambda known: known.data == run.data,
+            lambda known: known.data == run.source,
         ]
         for test in tests:
             found = [known.epochs for known in trained if known.method == run.method and test(known)]
@@ -149,7 +153,7 @@ class Estimator:
 
     def _interactions(self, run: PlannedRun) -> int | None:
         """Of the training part."""
-        same = [known for known in self._known if known.data == run.data]
+        same = [known for known in self._known if known.data == run.source]
         best = [known.interactions for known in same if known.protocol == run.protocol]
         if best or same:
             return best[0] if best else same[0].interactions

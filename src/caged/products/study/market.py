@@ -20,7 +20,7 @@ SUMMARY = "simulation.json"
 def make_market(parameters: tuple[tuple[str, Any], ...], folder: Path, text: Path) -> None:
     """The market of these parameters in both forms; what stands there already is kept, another market refused."""
     config = build(MarketConfig, dict(parameters), "simulate")
-    if folder.is_dir() and read_json(folder / SUMMARY)["parameters"] != json_ready(vars(config)):
+    if folder.is_dir() and not _is_of(folder / SUMMARY, config):
         raise RunError(f"{folder} holds a market of other parameters than the plan has; move it away")
     if folder.is_dir() and text.is_dir():
         return
@@ -29,6 +29,11 @@ def make_market(parameters: tuple[tuple[str, Any], ...], folder: Path, text: Pat
         market.write(folder)
     if not text.is_dir():
         _write_text(market, text)
+
+
+def _is_of(summary: Path, config: MarketConfig) -> bool:
+    found = read_json(summary)
+    return isinstance(found, dict) and found.get("parameters") == json_ready(vars(config))
 
 
 def _write_text(market: Market, folder: Path) -> None:

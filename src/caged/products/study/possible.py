@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from caged.errors import CagedError, ConfigError
 from caged.products.study.plan import Plan, PlannedRun
 from caged.products.study.records import adjustment_of, specification
+from caged.runs.results import ResultPlace
+
+if TYPE_CHECKING:
+    from caged.runs.spec import ExperimentSpec
 
 
 def check_runs(plan: Plan, runs: Iterable[PlannedRun]) -> None:
@@ -21,14 +26,33 @@ def check_runs(plan: Plan, runs: Iterable[PlannedRun]) -> None:
 
 
 def _check(run: PlannedRun) -> None:
-    from caged.runs.initial import check_has_first_stage  # with torch
+    from caged.runs.environment import check_threads  # with torch
+    from caged.runs.saved_weights import check_learns_weights
 
+    recorded_as = {"method": run.method, "protocol": run.protocol, "seed": run.seed}
+    ResultPlace(Path(), run.variant).path(run.source, recorded_as)
+    if run.needs is not None and run.needs.kind == "adjust":
+        raise ConfigError(f"it starts from row '{run.needs.row}', which adjusts another; name a row that is trained")
     if run.kind == "adjust":
         adjustment_of(run)
         return
-    specification(run)
+    spec = specification(run)
+    check_threads(run.threads)
+    if "--save-weights" in run.options:
+        check_learns_weights(run.method)
     if run.needs is not None:
-        check_has_first_stage(run.method)
+        _check_start(run.needs, spec)
+
+
+def _check_start(needed: PlannedRun, spec: ExperimentSpec) -> None:
+    """As `caged train --init` checks it with the finished run at hand."""
+    from caged.runs.initial import check_first_stage, check_has_first_stage, check_no_refit, check_width  # with torch
+
+    check_has_first_stage(spec.method)
+    check_no_refit(spec)
+    first, name = specification(needed), f"row '{needed.row}'"
+    check_first_stage(name, first, spec)
+    check_width(name, first.config.embedding_size, spec)
 
 
 def check_folder(path: Path, option: str) -> None:

@@ -171,7 +171,9 @@ class _Reader:
         presets, settings = list[str](), list[str]()
         shared = [self.protocols[protocol], data, self._on(data, protocol, f"dataset '{dataset}'")]
         own = [row, self._on(row, dataset, f"row '{name}'"), self._on(row, protocol, f"row '{name}'")]
-        for part in [*map(_about_data if row.get("plain") else dict, shared), *own, {"set": further}]:
+        if row.get("plain"):
+            shared = [_about_data(part) for part in shared]
+        for part in [*shared, *own, {"set": further}]:
             presets += part.get("presets", [])
             settings += part.get("set", [])
         if "method" not in row:
@@ -290,8 +292,8 @@ class _Reader:
             adjusted = next((row for row in rows if "adjust" in self.rows.get(str(row), {})), None)
             if section.get("set") and adjusted is not None:
                 raise self._error(
-                    f"section '{name}' has set, and its row '{adjusted}' adjusts a run that is made without it; give the "
-                    f"settings to the row that it adjusts"
+                    f"section '{name}' has set, and its row '{adjusted}' adjusts a run that is made without it; give "
+                    f"the settings to the row that it adjusts"
                 )
 
     def _check_vary(self, vary: Any, where: str) -> None:
@@ -366,7 +368,7 @@ class _Reader:
                 seen[place] = run
 
 
-def _about_data(values: Mapping[str, Any]) -> dict[str, list[str]]:
+def _about_data(values: Mapping[str, Any]) -> dict[str, Any]:
     """Of settings, those of the data and of how it is judged."""
     return {"set": [text for text in values.get("set", []) if text.startswith(("data.", "eval."))]}
 

@@ -7,22 +7,25 @@ changed the plan or a preset since.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from caged.arguments import choice
-from caged.config import value_text
+from caged.config import build, value_text
 from caged.data.known import DATASETS
+from caged.data.market import MarketConfig
+from caged.errors import CagedError
 from caged.evaluation.adjust.choice import FORMS, KEEP, OF_SCORES, parsed_share
-from caged.files import read_json
+from caged.files import json_ready, read_json
 from caged.products.study.plan import PlannedRun
 
 if TYPE_CHECKING:
     from caged.runs.spec import ExperimentSpec
 
+MARKET = "simulation.json"
 State = Literal["finished", "failed", "unfinished", "missing", "other"]
 
 
@@ -43,7 +46,8 @@ class Recorded:
     @property
     def seconds(self) -> float:
         """That were spent on it, as far as it got."""
-        return float((self.content or {}).get("seconds", {}).get("total", 0.0))
+        total = ((self.content or {}).get("seconds") or {}).get("total", 0.0)
+        return float(total) if isinstance(total, int | float) else 0.0
 
     @property
     def seconds_alone(self) -> float:
@@ -51,24 +55,33 @@ class Recorded:
         return self.seconds / side_by_side(self.content or {})
 
 
-def side_by_side(content: Mapping[str, Any]) -> int:
-    """How many runs shared the machine with that of a record, itself included; older records do not say."""
-    return int(content.get("hardware", {}).get("side_by_side", 1))
+def side_by_side(content: Mapping[str, Any]) -> float:
+    """How many runs shared the machine with that of a record, itself included, on average; older records do not say."""
+    shared = content.get("hardware", {}).get("side_by_side", 1)
+    return float(shared) if isinstance(shared, int | float) and shared >= 1 else 1.0
 
 
-def recorded(runs: Iterable[PlannedRun], root: Path) -> dict[PlannedRun, Recorded]:
-    """The record of each run below `root`."""
-    return _on_one_split({run: _read(run, root / run.place) for run in runs})
+Look = Callable[[PlannedRun, Mapping[str, Any]], str | None]  # at a record: why it is not of the run; None: it is
 
 
-def _read(run: PlannedRun, path: Path) -> Recorded:
+def recorded(
+    runs: Iterable[PlannedRun], root: Path, look: Look = lambda run, content: None
+) -> dict[PlannedRun, Recorded]:
+    """The record of each run below `root`; `look` may know more about the data of a run than its record says."""
+    return _on_one_split({run: _read(run, root, look) for run in runs})
+
+
+def _read(run: PlannedRun, root: Path, look: Look) -> Recorded:
+    path = root / run.place
     if not path.is_file():
         return Recorded(run, path, "missing")
     content = read_json(path)
-    if not isinstance(content, dict) or not {"status", "spec"} <= content.keys():
-        return Recorded(run, path, "other", reason="it is not a record")
+    if not has_form(content):
+        return Recorded(run, path, "other", reason="it is not a record, or damaged")
     status = content["status"]
-    reason = difference(run, content)
+    reason = difference(run, content) or other_market(run, root)
+    if reason is None and status == "finished":
+        reason = look(run, content)
     if reason is not None:
         return Recorded(run, path, "other", content, reason)
     if status == "finished":
@@ -76,6 +89,29 @@ def _read(run: PlannedRun, path: Path) -> Recorded:
     if status == "failed":
         return Recorded(run, path, "failed", content, content.get("error") or "no reason was recorded")
     return Recorded(run, path, "unfinished", content)
+
+
+_TABLES = ("hardware", "dataset", "seconds", "metrics", "init", "adjustment", "training", "memory")
+
+
+def has_form(content: Any) -> bool:
+    """Whether what is read here, and by who reads it next, is of the kinds that a run writes."""
+    if not isinstance(content, dict) or not isinstance(content.get("status"), str):
+        return False
+    spec = content.get("spec")
+    if not isinstance(spec, dict) or not isinstance(spec.get("config"), dict):
+        return False
+    tables = [*spec["config"].values(), *(content[key] for key in _TABLES if content.get(key) is not None)]
+    if not all(isinstance(table, dict) for table in tables):
+        return False
+    fingerprints = content.get("dataset", {}).get("fingerprints", {})
+    start = content.get("init")
+    return (
+        isinstance(fingerprints, dict)
+        and isinstance(content.get("error"), str | None)
+        and (start is None or ({"method", "seed"} <= start.keys() and isinstance(start.get("config"), dict)))
+        and (content["status"] != "finished" or isinstance(content.get("metrics"), dict))
+    )
 
 
 def difference(run: PlannedRun, content: Mapping[str, Any]) -> str | None:
@@ -87,7 +123,10 @@ def difference(run: PlannedRun, content: Mapping[str, Any]) -> str | None:
     if adjustment is not None:
         return "popularity was taken out of its scores"
     spec = content["spec"]
-    found = _other_settings(run, spec.get("config", {})) or _other_start(run, content.get("init"))
+    for key, planned in (("method", run.method), ("protocol", run.protocol), ("seed", run.seed)):
+        if spec.get(key) != planned:
+            return f"its {key} is {value_text(spec.get(key))}, in the plan it is {value_text(planned)}"
+    found = other_settings(run, spec["config"]) or _other_start(run, content.get("init"))
     there = content.get("hardware", {}).get("device", run.device)
     if found is None and run.device not in ("auto", there):
         found = f"it ran on {there}, not on {run.device}"
@@ -113,7 +152,7 @@ def _specified(method: str, protocol: str, presets: tuple[str, ...], settings: t
     return resolve("", method, protocol=protocol, presets=presets, overrides=settings)
 
 
-def _other_settings(run: PlannedRun, recorded_config: Mapping[str, Mapping[str, Any]]) -> str | None:
+def other_settings(run: PlannedRun, recorded_config: Mapping[str, Mapping[str, Any]]) -> str | None:
     """A record from before there was an option ran with what is its default today."""
     expected, defaults = _plain(specification(run)), _plain(_specified(run.method, "honest", (), ()))
     for section, values in expected.items():
@@ -137,7 +176,7 @@ def _other_start(run: PlannedRun, init: Mapping[str, Any] | None) -> str | None:
         return f"it does not start from a run of {run.needs.method}"
     if (init["method"], init["seed"]) != (run.needs.method, run.needs.seed):
         return f"it starts from {init['method']} with seed {init['seed']}"
-    return _other_settings(run.needs, init.get("config", {}))
+    return other_settings(run.needs, init.get("config", {}))
 
 
 def _other_adjustment(run: PlannedRun, adjustment: Mapping[str, Any] | None) -> str | None:
@@ -163,6 +202,57 @@ def _other_data(run: PlannedRun, fingerprints: Mapping[str, str]) -> str | None:
     return None
 
 
+def market_file(root: Path, run: PlannedRun) -> Path:
+    """Beside the records of a market: the parameters that it was simulated with."""
+    return root / run.source / MARKET
+
+
+def market_parameters(run: PlannedRun) -> dict[str, Any]:
+    """All of them, as JSON has them."""
+    parameters: dict[str, Any] = json_ready(vars(build(MarketConfig, dict(run.market or ()), "simulate")))
+    return parameters
+
+
+def other_market(run: PlannedRun, root: Path) -> str | None:
+    """Whether the records below `root` are on another market than the plan has."""
+    path = market_file(root, run)
+    if run.market is None or not path.is_file():
+        return None
+    said = read_json(path)
+    if isinstance(said, dict) and said.get("parameters") == market_parameters(run):
+        return None
+    return f"{path} says that the records beside it are on a market of other parameters"
+
+
+def at_hand() -> Look:
+    """Compares records on logs of one's own with the logs, where these are here. Each is read once."""
+    fingerprints: dict[tuple[Any, ...], str | None] = {}
+
+    def look(run: PlannedRun, content: Mapping[str, Any]) -> str | None:
+        run = run.training
+        if run.market is not None or run.data in DATASETS or not Path(run.data).exists():
+            return None
+        spec = replace(specification(run), source=run.data)
+        key = (run.data, run.protocol, spec.data)
+        if key not in fingerprints:
+            fingerprints[key] = _split_fingerprint(spec)
+        if fingerprints[key] in (None, content.get("dataset", {}).get("split_fingerprint")):
+            return None
+        return f"{run.data} holds other data than it was made with"
+
+    return look
+
+
+def _split_fingerprint(spec: ExperimentSpec) -> str | None:
+    """None where it cannot be read: training will say why."""
+    from caged.runs.loading import load_data  # with torch
+
+    try:
+        return load_data(spec).facts["split_fingerprint"]
+    except CagedError:
+        return None
+
+
 def _on_one_split(found: dict[PlannedRun, Recorded]) -> dict[PlannedRun, Recorded]:
     """Runs on one dataset under one protocol have one split; a record on another one than most is not theirs."""
     splits: dict[tuple[str, ...], Counter[str]] = {}
@@ -179,6 +269,7 @@ def _on_one_split(found: dict[PlannedRun, Recorded]) -> dict[PlannedRun, Recorde
 
 
 def _split_of(run: PlannedRun) -> tuple[str, ...]:
+    run = run.training
     return (run.data, run.protocol, *(text for text in run.settings if text.startswith("data.")))
 
 

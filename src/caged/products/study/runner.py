@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Any
 
-from caged.errors import CagedError
-from caged.files import make_parent, read_sealed_json
+from caged.errors import CagedError, RunError
+from caged.files import make_parent, read_sealed_json, write_json
 from caged.products.study.commands import Places, command, resume_command
 from caged.products.study.failures import reason_in, record_failure
 from caged.products.study.market import make_market
 from caged.products.study.plan import PlannedRun
-from caged.products.study.records import recorded
-from caged.products.study.schedule import Task
+from caged.products.study.records import Recorded, market_file, market_parameters, other_market, recorded
+from caged.products.study.schedule import Task, other_run_in, status_in
 from caged.progress import ProgressReport, unreported
 from caged.runs.environment import SIDE_BY_SIDE
 from caged.runs.folder import METRICS, RunFolder
@@ -53,6 +53,8 @@ class _Active:
     process: subprocess.Popen[bytes]
     log: IO[bytes]
     begun: float
+    before: Any  # what was recorded of the run
+    shared: float = 0.0  # seconds times the runs that were under way
 
 
 @dataclass
@@ -80,7 +82,7 @@ class Runner:
                 if not self._active:
                     break
                 self._tell()
-                time.sleep(POLL)
+                self._pause()
                 self._collect()
         finally:
             self._stop_all()
@@ -126,14 +128,13 @@ class Runner:
         try:
             refuse_held(folder)  # a study that was killed leaves its runs alone, and they go on
             if run.market is not None:
-                make_market(run.market, self.places.market(run), self.places.market_as_text(run))
-            if task.action == "record":
-                record_again(run, self.places)
+                self._make_market(run)
+            if task.action == "record" or self._was_made_meanwhile(run):
+                if not task.recorded:
+                    record_again(run, self.places)
                 self.outcome.finished.append(run)
                 return
-            if task.action == "start" and RunFolder.is_one(
-                folder
-            ):  # an attempt that failed, or is not to be gone on with
+            if task.action == "start" and RunFolder.is_one(folder):  # it failed, or is not to be gone on with
                 shutil.rmtree(folder)
             make_parent(self.places.log(run))
             log = self.places.log(run).open("wb")
@@ -146,14 +147,35 @@ class Runner:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is ours to pass on
-            env={**os.environ, "PYTHONUNBUFFERED": "1", SIDE_BY_SIDE: str(self.workers)},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", SIDE_BY_SIDE: str(self._most_at_once())},
         )
-        self._active.append(_Active(task, process, log, time.monotonic()))
+        before = recorded([run], self.places.results)[run].content
+        self._active.append(_Active(task, process, log, time.monotonic(), before))
+
+    def _most_at_once(self) -> int:
+        """How many runs may share the machine with one that begins now; how many did is known when it ends."""
+        return min(self.workers, len(self._active) + len(self._left) + 1)
+
+    def _make_market(self, run: PlannedRun) -> None:
+        assert run.market is not None
+        if (reason := other_market(run, self.places.results)) is not None:
+            raise RunError(f"{reason}; move them away with it, or give another --record")
+        make_market(run.market, self.places.market(run), self.places.market_as_text(run))
+        place = market_file(self.places.results, run)
+        if not place.exists():
+            make_parent(place)
+            write_json(place, {"parameters": market_parameters(run)})
+
+    def _was_made_meanwhile(self, run: PlannedRun) -> bool:
+        """By another study, since this one looked."""
+        folder = self.places.folder(run)
+        return status_in(folder) == "finished" and other_run_in(folder, run) is None
 
     def _arguments(self, task: Task) -> list[str]:
+        record = not task.recorded
         if task.action == "resume":
-            return resume_command(task.run, self.places)
-        return command(task.run, self.places, threads=self.threads, device=self.device)
+            return resume_command(task.run, self.places, record=record)
+        return command(task.run, self.places, threads=self.threads, device=self.device, record=record)
 
     # ---------------------------------------------------------------- ending
 
@@ -167,6 +189,8 @@ class Runner:
         run, code = active.task.run, active.process.returncode
         record = recorded([run], self.places.results)[run]
         if code == 0 and record.finished:
+            if not active.task.recorded:
+                say_shared(record, active.shared / max(time.monotonic() - active.begun, POLL))
             self.outcome.finished.append(run)
             self.say(f"finished: {run.name} ({_minutes(time.monotonic() - active.begun)})")
             return
@@ -174,7 +198,9 @@ class Runner:
             self.outcome.stopped.append(run)
             self.say(f"stopped: {run.name}")
             return
-        if record.state == "failed":
+        if active.task.recorded:
+            self._failed(run, reason_in(self.places.log(run), code))
+        elif record.state == "failed" and record.content != active.before:
             self._failed(run, str(record.reason))
         elif code == 0:  # whatever it did, it is not the run of the plan
             self._refused(run, f"its record is not one of the plan: {record.reason or record.state}")
@@ -208,7 +234,12 @@ class Runner:
         until = time.monotonic() + patience
         while self._active and time.monotonic() < until:
             self._collect()
-            time.sleep(POLL)
+            self._pause()
+
+    def _pause(self) -> None:
+        time.sleep(POLL)
+        for active in self._active:
+            active.shared += POLL * len(self._active)
 
     def _signal(self, which: signal.Signals) -> None:
         for active in self._active:
@@ -219,6 +250,15 @@ class Runner:
         done = self._count - len(self._left) - len(self._active)
         names = ", ".join(active.task.run.name for active in self._active)
         self.report(f"study: {done} of {self._count} done, now {names}", done / self._count)
+
+
+def say_shared(record: Recorded, runs: float) -> None:
+    """How many runs shared the machine on average, itself included: its process knew only how many there might be."""
+    content = record.content or {}
+    shared = round(max(1.0, runs), 2)
+    if content.get("hardware", {}).get("side_by_side", 1) != shared:
+        hardware = {key: value for key, value in content["hardware"].items() if key != "side_by_side"}
+        write_json(record.path, {**content, "hardware": hardware | ({"side_by_side": shared} if shared > 1 else {})})
 
 
 def record_again(run: PlannedRun, places: Places) -> None:

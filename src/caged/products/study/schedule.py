@@ -1,6 +1,6 @@
 """What of a plan is to be run here, and in which order: all that is not recorded yet and can be run on this machine.
 
-A run that another one needs is trained again where its folder is gone, even if it is recorded.
+A run that another one needs is trained again where its folder is gone, even if it is recorded: then its record stays.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from caged.data.known import DATASETS, folder_of
 from caged.errors import CagedError, DataError
 from caged.files import read_json
 from caged.products.study.commands import Places
-from caged.products.study.estimate import Estimate
+from caged.products.study.estimate import STARTING, Estimate
 from caged.products.study.plan import PlannedRun
-from caged.products.study.records import Recorded, difference
+from caged.products.study.records import Recorded, difference, has_form
 from caged.runs.folder import RUN, RunFolder
 
 Action = Literal["start", "resume", "record"]  # record: it is finished here, only its record is missing
@@ -28,6 +28,7 @@ class Task:
     action: Action
     estimate: Estimate
     wanted: bool = True  # False: only because another run needs it
+    recorded: bool = False  # its record is there and stays as it is, whatever becomes of this
 
     @property
     def seconds(self) -> float | None:
@@ -95,7 +96,7 @@ class _Maker:
         elif record.state == "failed" and not self.wishes.retry_failed:
             self.schedule.failed[run] = record.reason or ""
         elif record.state == "other":
-            self.schedule.blocked[run] = f"{record.path} is of another run: {record.reason}; move it away"
+            self.schedule.blocked[run] = _of_another_run(record)
         elif (reason := self._obstacle(run)) is not None:
             self.schedule.blocked[run] = reason
         else:
@@ -104,8 +105,11 @@ class _Maker:
     def _obstacle(self, run: PlannedRun) -> str | None:
         """Why it cannot be run here, itself or what it needs."""
         if run.needs is not None and not self._is_scheduled(run.needs) and not self._stands_here(run.needs):
-            if self.found[run.needs].state == "failed" and not self.wishes.retry_failed:
-                return f"{run.needs.name}, which it needs, failed before: {self.found[run.needs].reason}"
+            needed = self.found[run.needs]
+            if needed.state == "failed" and not self.wishes.retry_failed:
+                return f"{run.needs.name}, which it needs, failed before: {needed.reason}"
+            if needed.state == "other":
+                return f"{run.needs.name}, which it needs: {_of_another_run(needed)}"
             if (reason := self._obstacle(run.needs)) is not None:
                 return reason
         if run.device == "cuda" and not self.has_cuda:
@@ -144,13 +148,19 @@ class _Maker:
 
     def _task(self, run: PlannedRun, wanted: bool) -> Task:
         estimate, status = self.estimate(run), status_in(self.places.folder(run))
+        recorded = self.found[run].finished
         if status == "finished":
-            return Task(run, "record", Estimate(0.0, basis="recorded"), wanted)
+            return Task(run, "record", Estimate(0.0, basis="recorded"), wanted, recorded)
         if run.kind == "train" and status in ("running", "interrupted") and not self.wishes.restart:
             spent = seconds_in_folder(self.places.folder(run))
-            left = None if estimate.seconds is None else max(estimate.seconds - spent, 0.0)
-            return Task(run, "resume", Estimate(left, estimate.memory, estimate.device_memory, estimate.basis), wanted)
-        return Task(run, "start", estimate, wanted)
+            left = None if estimate.seconds is None else max(estimate.seconds - spent, STARTING)
+            less = Estimate(left, estimate.memory, estimate.device_memory, estimate.basis)
+            return Task(run, "resume", less, wanted, recorded)
+        return Task(run, "start", estimate, wanted, recorded)
+
+
+def _of_another_run(record: Recorded) -> str:
+    return f"{record.path} is of another run: {record.reason}; move it away"
 
 
 def status_in(folder: Path) -> str | None:
@@ -170,10 +180,8 @@ def other_run_in(folder: Path, run: PlannedRun) -> str | None:
     if not RunFolder.is_one(folder):
         return None
     content = read_json(folder / RUN)
-    if not isinstance(content, dict) or "spec" not in content:
+    if not has_form({"metrics": {}, **content} if isinstance(content, dict) else content):
         return "its run.json is damaged"
-    if content["spec"].get("seed") != run.seed or content["spec"].get("protocol") != run.protocol:
-        return "its seed or its protocol is another"
     return difference(run, content)
 
 

@@ -11,10 +11,11 @@ from caged.products.study.commands import Places
 from caged.products.study.estimate import Estimator
 from caged.products.study.plan import Plan, PlannedRun, chosen
 from caged.products.study.possible import check_folder, check_runs
-from caged.products.study.records import Recorded, recorded
+from caged.products.study.records import Recorded, at_hand, recorded
 from caged.products.study.runner import Outcome, Runner
 from caged.products.study.schedule import NO_WISHES, Schedule, Wishes, make_schedule, with_needed
 from caged.progress import ProgressReport, unreported
+from caged.runs.lock import locked
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def make_study(
     check_folder(places.runs, "--runs")
     selected = chosen(plan, only, seeds)
     check_runs(plan, with_needed(selected))
-    found = recorded(with_needed(selected), places.results)
+    found = recorded(with_needed(selected), places.results, at_hand())
     estimator = Estimator.from_records([places.results, plan.results], kind)
     has_cuda = kind == "cuda"
     schedule = make_schedule(selected, found, places, estimator, has_cuda=has_cuda, wishes=wishes)
@@ -66,8 +67,8 @@ def run_study(
     say: Callable[[str], None] = lambda message: None,
 ) -> Outcome:
     """Run what is scheduled, for `budget` seconds at most."""
-    make_writable_folder(study.places.results)
     make_writable_folder(study.places.runs)
+    make_writable_folder(study.places.results)
     runner = Runner(
         study.places,
         workers=workers,
@@ -78,4 +79,5 @@ def run_study(
         report=report,
         say=say,
     )
-    return runner.run(study.schedule.tasks)
+    with locked(study.places.runs):  # two studies would take each other's runs for failed ones
+        return runner.run(study.schedule.tasks)
