@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from caged.errors import ConfigError, RunError
+from caged.runs import ranks as module
 from caged.runs.ranks import LOST, Place, _last_line, _verdict, check_devices
 from caged.runs.spec import resolve
 from tests.cli.invoke import caged, ended, refused, spawn
@@ -213,6 +215,19 @@ def test_ctrl_c_ends_all_ranks_after_an_epoch(log_csv, tmp_path):
     assert outcome.code == 130
     assert f"stopped; continue with: caged train --resume {folder}" in outcome.err
     assert not any(map(alive, ranks))
+
+
+def test_ctrl_c_before_a_rank_could_hear_of_it(tmp_path, monkeypatch):
+    """It arrives while Python starts, which ends it by the signal."""
+
+    def watched(ranks):
+        signal.raise_signal(signal.SIGINT)
+        return {0: ranks[0].wait()}
+
+    sleeping = [sys.executable, "-S", "-c", "import signal, time; signal.signal(2, signal.SIG_DFL); time.sleep(60)"]
+    monkeypatch.setattr(module, "_watch", watched)
+    monkeypatch.setattr(module, "_started", lambda *_: subprocess.Popen(sleeping, start_new_session=True))
+    assert module.launch(2, [], tmp_path) == 130
 
 
 @linux

@@ -31,6 +31,7 @@ from caged.runs.folder import RunFolder
 from caged.runs.planning.workload import MOST_DEVICES, one_device_only
 from caged.runs.spec import ExperimentSpec
 
+INTERRUPTED = 130  # exit code after Ctrl-C
 LOST = 3  # exit code of a rank that lost the others; it says nothing, since whoever started the ranks knows which ended
 LAUNCHED = "CAGED_LAUNCHED"  # in the environment of ranks that `launch` started
 GRACE = 5.0  # seconds for the first rank to write down how a run ended, after another one did
@@ -137,7 +138,7 @@ def launch(devices: int, arguments: Sequence[str], folder: Path) -> int:
         streams: list[IO[str] | None] = [None, *files]
         ranks = [_started(rank, devices, store.port, arguments, stream) for rank, stream in enumerate(streams)]
         try:
-            with _passing_ctrl_c_to(ranks[0]):
+            with _passing_ctrl_c_to(ranks[0]) as passed_on:
                 failed = _watch(ranks)
                 codes = _end(ranks) if failed else [0] * devices
         finally:
@@ -147,6 +148,8 @@ def launch(devices: int, arguments: Sequence[str], folder: Path) -> int:
             words = [_last_line(file) for file in files]
             for file in files:
                 file.close()
+    if passed_on and codes[0] == -signal.SIGINT:  # before it could hear of a polite end
+        return INTERRUPTED
     return _verdict(failed, codes, ["", *words], folder)
 
 
@@ -177,13 +180,17 @@ def _started(rank: int, size: int, port: int, arguments: Sequence[str], said: IO
 
 
 @contextmanager
-def _passing_ctrl_c_to(first: Process) -> Iterator[None]:
-    def passed_on(signum: int, frame: FrameType | None) -> None:
+def _passing_ctrl_c_to(first: Process) -> Iterator[list[int]]:
+    """What was passed on so far."""
+    passed_on: list[int] = []
+
+    def pass_on(signum: int, frame: FrameType | None) -> None:
+        passed_on.append(signum)
         first.send_signal(signum)
 
-    before = signal.signal(signal.SIGINT, passed_on)
+    before = signal.signal(signal.SIGINT, pass_on)
     try:
-        yield
+        yield passed_on
     finally:
         signal.signal(signal.SIGINT, before)
 
