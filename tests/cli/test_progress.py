@@ -28,6 +28,17 @@ def test_other_signals_may_count_as_ctrl_c() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+def test_what_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with StopOnCtrlC(signal.SIGTERM) as stop:
+            signal.raise_signal(signal.SIGTERM)
+            assert not stop()
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_work_that_reports_is_stopped_between_two_steps(capsys: pytest.CaptureFixture[str]) -> None:
     told: list[str] = []
     with StopOnCtrlC(at_hand="this block") as stop:

@@ -34,11 +34,11 @@ def _ignored(message: str) -> None:
 
 class StopOnCtrlC:
     """First Ctrl-C: finish what is `at_hand` (an epoch, an evaluation), save, stop. Second: stop at once; the last
-    checkpoint stays. `also` are further signals that count as Ctrl-C."""
+    checkpoint stays. `also` are further signals that count as Ctrl-C, unless they are ignored, as `nohup` has it."""
 
     def __init__(self, *also: signal.Signals, at_hand: str = "this epoch or step") -> None:
         self.requested = False
-        self._signals = (signal.SIGINT, *also)
+        self._signals = (signal.SIGINT, *(one for one in also if signal.getsignal(one) != signal.SIG_IGN))
         self._at_hand = at_hand
 
     def __call__(self) -> bool:
