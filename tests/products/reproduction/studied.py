@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def write_record(
     metrics = None if recall is None else _metrics(recall)
     content = {
         "status": "finished",
-        "spec": specification(run).to_json(),
+        "spec": replace(specification(run), source=run.data, seed=run.seed).to_json(),
         "hardware": {"device": "cuda", "gpu": "NVIDIA H200"},
         "dataset": {"fingerprints": {}, "split_fingerprint": "split"},
         "seconds": {"total": 90.0},

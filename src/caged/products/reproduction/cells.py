@@ -58,7 +58,7 @@ class Cell:
 class Gap:
     """Why there is no value."""
 
-    reason: Literal["not planned", "not run", "failed", "not measured"]
+    reason: Literal["not planned", "not run", "failed", "not counted", "not measured"]
 
     def to_json(self) -> dict[str, str]:
         return {"gap": self.reason}
@@ -89,7 +89,8 @@ class Seeds:
             return Gap("not planned")
         if self.finished:
             return Gap("not measured")
-        return Gap("failed" if any(one.state == "failed" for one in self.planned) else "not run")
+        states = {one.state for one in self.planned}
+        return Gap("failed" if "failed" in states else "not counted" if "other" in states else "not run")
 
 
 def cell_of(seeds: Seeds, base: Seeds | None, key: str) -> Cell | Gap:

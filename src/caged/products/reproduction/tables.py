@@ -71,6 +71,7 @@ class StudyTable:
     blocks: Mapping[str, tuple[tuple[Content, ...], ...]]  # by group of items: cells of each row
     tests: Mapping[str, int]  # how many were over users, and over seeds
     untested: Mapping[str, tuple[str, ...]]  # by protocol: titles of rows with a change and no test of it
+    not_counted: Mapping[str, str]  # records that are there and not of these runs: why
     without_users: int  # records that have lost their values per user
     gpu_minutes: float
     runs: tuple[int, int]  # finished and planned
@@ -97,6 +98,7 @@ class StudyTable:
             },
             "tests": dict(self.tests),
             "untested": dict(self.untested),
+            "not_counted": dict(self.not_counted),
             "without_users": self.without_users,
             "gpu_minutes": self.gpu_minutes,
             "runs": {"finished": self.runs[0], "planned": self.runs[1]},
@@ -193,6 +195,7 @@ def _table(
         blocks={group: tuple(map(tuple, _with_best(block))) for group, block in blocks.items()},
         tests=tests,
         untested=_untested(blocks["all"], rows, columns, protocols),
+        not_counted={str(one.run.place): one.reason or "" for one in records if one.state == "other"},
         without_users=sum(has_lost_users(one) for one in records),
         gpu_minutes=gpu_minutes(records),
         runs=(sum(one.finished for one in own), len(own)),
