@@ -205,13 +205,13 @@ def _table(
 
 
 def _row_names(records: Sequence[Recorded]) -> list[str]:
-    """In the order of the plan; of a curve, by its values."""
+    """In the order of the plan; of a curve, by its values, behind a row that has none."""
     names = list(dict.fromkeys(one.run.row for one in records))
     setting = varied_setting(records)
     if setting is None:
         return names
     values = {name: value_of(setting, [one for one in records if one.run.row == name]) for name in names}
-    return sorted(names, key=lambda name: (values[name] is None, values[name] or 0.0))
+    return sorted(names, key=lambda name: (values[name] is not None, values[name] or 0.0))
 
 
 def _base(names: Sequence[str], records: Sequence[Recorded]) -> str:
