@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from caged.products.study import read_plan
 from tests.cli.invoke import caged, contents, refused
 from tests.products.reproduction.studied import runs_of, small_plan, write_record
 
@@ -61,6 +62,8 @@ def test_a_plan_of_which_nothing_is_recorded_yet_has_tables_and_no_figures(tmp_p
 
 
 def test_a_protocol_in_only_leaves_the_other_out(study: Path) -> None:
+    plan = read_plan(study / PLAN)
+    write_record(plan, runs_of(plan, "caged", protocol="paper")[0], 0.1)
     chosen = ("study", "tables", PLAN, "--json", "--only")
     alone, both = (
         json.loads(caged(*chosen, words, cwd=study).out)["tables"][0]

@@ -52,14 +52,16 @@ def test_layers_of_the_estimator_are_those_that_the_row_has(tmp_path: Path) -> N
     )
 
 
-@pytest.mark.parametrize("section", ["layers", "ablate"])
+@pytest.mark.parametrize("section", ["layers", "ablations"])
 def test_a_section_of_the_same_name_about_something_else_has_nothing_printed(tmp_path: Path, section: str) -> None:
-    name = "ablations" if section == "ablate" else section
     text = with_section("other", {"caged-rate": RATE.replace("[1, 2]", "[0.1, 1]")})
     plan = small_plan(tmp_path, text)
     (varied,) = runs_of(plan, "caged-rate-1")
-    assert printed_value(name, varied, "all", "recall@20") is None
-    assert not tries_what_is_printed(name, plan.of("other"))
+    assert printed_value(section, varied, "all", "recall@20") is None
+    assert not tries_what_is_printed(section, plan.of("other"))
+    set_too = RATE.replace("[1, 2]", "[1]") + '\nset = ["method.estimator_layers=2", "method.without=momentum"]'
+    (also,) = runs_of(small_plan(tmp_path, with_section("other", {"caged-rate": set_too})), "caged-rate-1")
+    assert printed_value(section, also, "all", "recall@20") is None
     assert tries_what_is_printed("ablations", plan.of("ablations"))
 
 

@@ -153,9 +153,16 @@ def test_values_that_are_no_numbers_make_no_curve_and_stand_in_the_order_of_the_
 
 
 def test_the_row_with_the_preset_is_compared_with_wherever_it_stands(tmp_path: Path) -> None:
-    text = with_section("words", varied('["constant"]', "method.likelihood"))
-    plan = small_plan(tmp_path, text.replace('["caged", "tried"]', '["tried", "caged"]'))
-    assert table(plan, "words-epinions-caged").base == "CAGED"
+    rows = {**varied('["constant"]', "method.likelihood"), "own": 'method = "caged"\nvariant = "own"\ntitle = "Own"'}
+    found = table(small_plan(tmp_path, with_section("words", rows, others=[])), "words-epinions-caged")
+    assert [row.name for row in found.rows] == ["tried-constant", "own"]
+    assert found.base == "Own"
+
+
+def test_neither_true_nor_false_is_a_number(plan: Plan) -> None:
+    members = [one for run, one in records_of(plan).items() if run.row == "caged"]
+    assert value_of("method.elbo_train_scaled", members) is None
+    assert value_of("method.lam", members) == 1.2
 
 
 def test_a_row_whose_value_is_a_word_stands_before_the_numbers(tmp_path: Path) -> None:
