@@ -27,7 +27,8 @@ METHODS = {  # rows of the main table: their names in a plan, and in the paper
     "macr": "MACR",
     BASE: "CAGED",
 }
-_STUDIES = {"ablations": "without", "layers": "estimator_layers"}  # sections, and the option of CAGED that they try
+_STUDIES = {"ablations": "method.without", "layers": "method.estimator_layers"}  # sections, and what they try
+_WHOLE = {"method.without": "none", "method.likelihood": "estimated"}  # neither an ablation nor a control
 _ABLATIONS = {"two_stage": "w/o-TS", "update_condition": "w/o-UC", "momentum": "w/o-MU"}
 
 
@@ -60,32 +61,30 @@ def _place(section: str, run: PlannedRun, group: str) -> tuple[str, ...] | None:
     if section == "main":
         is_paper_s = run.row in METHODS and run.method == run.row and (run.row != BASE or _is_caged(run))
         return ("main", METHODS[run.row], group) if is_paper_s else None
-    option = _STUDIES.get(section)
-    if option is None or group != "all" or not _tries(run, option) or not _is_caged(run, apart_from=option):
+    setting = _STUDIES.get(section)
+    if setting is None or group != "all" or not _tries(run, setting) or not _is_caged(run, apart_from=setting):
         return None
-    value = _options(run)[option]
-    if option == "without":
-        name = "CAGED" if value == "none" else _ABLATIONS[value]
-        return ("ablation", name)
+    value = _value(run, setting)
+    if section == "ablations":
+        return ("ablation", "CAGED" if value == "none" else _ABLATIONS[value])
     return ("layers", f"{value}-Layer{'s' * (value != 1)}")
 
 
-def _tries(run: PlannedRun, option: str) -> bool:
-    """Whether the row is CAGED as it is, or CAGED with a value of this option; not one that varies something else."""
-    if run.method != BASE or varied_key(run) not in (None, f"method.{option}"):
+def _tries(run: PlannedRun, setting: str) -> bool:
+    """Whether the row is CAGED as it is, or CAGED with a value of this setting; not one that varies something else."""
+    if run.method != BASE or varied_key(run) not in (None, setting):
         return False
-    return run.row == BASE or any(text.startswith(f"method.{option}=") for text in run.settings)
+    return run.row == BASE or any(text.startswith(f"{setting}=") for text in run.settings)
 
 
 def _is_caged(run: PlannedRun, apart_from: str = "") -> bool:
-    """Neither an ablation nor a control, apart from the option that a study tries."""
-    whole = {"without": "none", "likelihood": "estimated"}
-    return all(_options(run)[option] == value for option, value in whole.items() if option != apart_from)
+    """Whether it is the method as a whole, apart from the setting that a study tries."""
+    return all(_value(run, setting) == value for setting, value in _WHOLE.items() if setting != apart_from)
 
 
-def _options(run: PlannedRun) -> dict[str, Any]:
-    options: dict[str, Any] = specification(run).to_json()["config"]["method"]
-    return options
+def _value(run: PlannedRun, setting: str) -> Any:
+    section, _, option = setting.partition(".")
+    return specification(run).to_json()["config"][section][option]
 
 
 @cache
