@@ -5,7 +5,7 @@ A value that no record holds is `not recorded`, never a guess.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -16,8 +16,9 @@ from caged.models import display_name
 from caged.page.numbers import percent_change
 from caged.page.text_table import markdown_table
 from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of
+from caged.products.reproduction.content import curve_of, densities_of, metric_of
 from caged.products.reproduction.printed import DATASETS, Printed, printed_value
-from caged.products.reproduction.tables import row_title
+from caged.products.reproduction.titles import row_title
 from caged.products.study import Plan, PlannedRun, Recorded, read_plan, recorded
 
 MISSING = "not recorded"
@@ -109,14 +110,13 @@ def selection(study: Study) -> str:
 
 def _luck(seeds: Seeds) -> str:
     """The best value of a curve against its neighbours; the mean over seeds that recorded their curve."""
-    found = [luck for one in seeds.finished if (luck := _peak((one.content or {}).get("history") or [])) is not None]
+    found = [luck for one in seeds.finished if (luck := _peak(list(curve_of(one).values()))) is not None]
     return percent_change(fmean(found)) if found else MISSING
 
 
-def _peak(history: Sequence[dict[str, Any]]) -> float | None:
-    if not history:
+def _peak(values: Sequence[float]) -> float | None:
+    if not values:
         return None
-    values = history[-1]["values"]
     best = max(range(len(values)), key=values.__getitem__)
     around = [*values[max(0, best - AROUND) : best], *values[best + 1 : best + 1 + AROUND]]
     return 100 * (values[best] / fmean(around) - 1) if around and fmean(around) else None
@@ -224,9 +224,9 @@ def without_gpu(study: Study) -> str:
 def _run_in_words(one: Recorded | None) -> list[str]:
     if one is None or one.content is None:
         return [MISSING] * 5
-    content, metrics = one.content, one.content["metrics"]
+    content, found = one.content, (metric_of(one, key) for key in ("recall@20", "recall@20/niche"))
     machine = content["hardware"].get("gpu") or f"CPU, {content['threads']} threads"
-    values = [_number(metrics[key]) for key in ("recall@20", "recall@20/niche")]
+    values = [MISSING if value is None else _number(value) for value in found]
     return [machine, str(content["training"]["epochs"]), f"{one.seconds / 60:.1f}", *values]
 
 
@@ -236,7 +236,7 @@ def densities(study: Study) -> str:
     for data in DATASETS:
         caged = (data, display_name("caged"))
         learned = [one for run, one in study.records.items() if (run.data, row_title(run)) == caged]
-        found = next((one.content["densities"] for one in learned if one.content and "densities" in one.content), None)
+        found = next((curves for one in learned if one.finished and (curves := densities_of(one))), None)
         if found is None:
             rows.append([dataset_title(data), *[MISSING] * 5])
             continue
@@ -251,7 +251,7 @@ def densities(study: Study) -> str:
     return markdown_table(["dataset", "moment", "updates", "mean", "0.5 or more", "below half the mean"], rows)
 
 
-def _share_below(curve: dict[str, Any], value: float) -> float:
+def _share_below(curve: Mapping[str, Any], value: float) -> float:
     """Of the interactions; what falls into a bin counts as spread evenly over it. Above 1 a record has no bins."""
     if value > 1:
         raise ValueError(f"the bins of a density end at 1; the share below {value:g} is not recorded")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from caged.products.study import read_plan
 from tests.cli.invoke import caged, contents, refused
 from tests.products.reproduction.studied import runs_of, small_plan, write_record
 
@@ -49,6 +50,45 @@ def test_figures_are_written_and_missing_ones_named(study: Path) -> None:
     assert "densities-epinions-caged-honest" in told["missing"]
 
 
+def test_a_plan_of_which_nothing_is_recorded_yet_has_tables_and_no_figures(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path)
+    outcome = caged("study", "tables", PLAN, "--only", "main,epinions,honest", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert "0 of 9 planned runs are finished" in outcome.out.replace("\n", " ")
+    outcome = caged("study", "figures", PLAN, cwd=tmp_path)
+    assert (outcome.code, outcome.out) == (0, "")
+    plan.results.write_text("")
+    refused(caged("study", "tables", PLAN, cwd=tmp_path), "results of the plan results is not a folder")
+
+
+def test_a_protocol_in_only_leaves_the_other_out(study: Path) -> None:
+    plan = read_plan(study / PLAN)
+    write_record(plan, runs_of(plan, "caged", protocol="paper")[0], 0.1)
+    chosen = ("study", "tables", PLAN, "--json", "--only")
+    alone, both = (
+        json.loads(caged(*chosen, words, cwd=study).out)["tables"][0]
+        for words in ("main,epinions,honest", "main,epinions")
+    )
+    assert {column["source"] for column in alone["columns"]} == {"printed", "honest"}
+    assert {column["source"] for column in both["columns"]} == {"printed", "paper", "honest"}
+
+
+def test_a_damaged_record_is_one_sentence(study: Path) -> None:
+    path = study / "results" / "epinions-caged" / "honest" / "lightgcn" / "seed1.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "metrics": {**content["metrics"], "recall@20": "high"}}))
+    for command in ("tables", "figures"):
+        refused(caged("study", command, PLAN, cwd=study), f"{path.relative_to(study)} is damaged", "'high'")
+
+
+def test_figures_of_data_that_is_a_path_are_called_as_the_plan_calls_it(study: Path) -> None:
+    text = (study / PLAN).read_text().replace('data = "epinions-caged"', 'data = "../logs/epinions-caged"')
+    (study / PLAN).write_text(text)
+    outcome = caged("study", "figures", PLAN, "--only", "epinions,honest", "-o", "drawn", cwd=study)
+    assert outcome.out == "drawn/trade-off-epinions-honest.svg\n", outcome.err
+    assert (study / "drawn" / "trade-off-epinions-honest.svg").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -56,6 +96,13 @@ def test_figures_are_written_and_missing_ones_named(study: Path) -> None:
         (("tables", PLAN, "--only", "nothing"), "unknown word in --only 'nothing'"),
         (("tables", PLAN, "--latex", "--markdown"), "exclude each other; choose one"),
         (("tables", PLAN, "-o", "x.md"), "add --markdown or --latex"),
+        (
+            ("tables", PLAN, "--record", PLAN),
+            "--record plan.toml is not a folder; give the folder that caged study run",
+        ),
+        (("figures", PLAN, "--record", PLAN), "--record plan.toml is not a folder"),
+        (("tables", PLAN, "--record", "none"), "--record none does not exist"),
+        (("figures", PLAN, "--record", "none/deep"), "--record none/deep does not exist"),
         (("figures", PLAN, "--format", "gif"), "--format is 'gif'; allowed: svg, png, pdf"),
     ],
 )

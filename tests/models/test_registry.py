@@ -71,8 +71,8 @@ def test_what_methods_offer_beside_the_contract() -> None:
 ABOUT_PARTICULAR_METHODS = {
     "products/best/plan.py",
     "products/best/shortlist.py",
-    "products/reproduction/figures.py",
     "products/reproduction/printed.py",
+    "products/reproduction/titles.py",
 }
 
 

@@ -31,7 +31,7 @@ from caged.products.reproduction import (
     tables_html,
     text_tables,
 )
-from caged.products.study import chosen, read_plan, recorded
+from caged.products.study import Plan, chosen, read_plan, recorded
 
 PlanFile = Annotated[Path, typer.Argument(help="Plan of the study, a TOML file.")]
 Only = Annotated[
@@ -77,9 +77,11 @@ def tables(
         require_templates()
         check_file("--html", html)
     read = read_plan(plan)
-    runs = chosen(read, listed(only))
-    records = recorded(read.runs, record or read.results)
-    found = study_tables(read, records, runs, only=[word for word in listed(only) if word in read.sections])
+    words = listed(only)
+    runs = chosen(read, words)
+    records = recorded(read.runs, _records_of(read, record))
+    sections, protocols = ([word for word in words if word in kind] for kind in (read.sections, read.protocols))
+    found = study_tables(read, records, runs, only=sections, protocols=protocols)
     command = command_line()
     if as_json:
         print_json({"tables": [table.to_json() for table in found], "command": command})
@@ -122,7 +124,8 @@ def figures(
     if f".{kind}" not in KINDS:
         raise ConfigError(f"--format is '{kind}'; allowed: {', '.join(one[1:] for one in KINDS)}")
     read = read_plan(plan)
-    drawn = study_figures(read, recorded(read.runs, record or read.results), chosen(read, listed(only)))
+    runs = chosen(read, listed(only))
+    drawn = study_figures(read, recorded(read.runs, _records_of(read, record)), runs)
     shown = {one.name: one.svg for one in drawn if one.svg is not None}
     missing = {one.name: one.reason for one in drawn if one.svg is None}
     if shown:
@@ -137,6 +140,16 @@ def figures(
         print_text(str(out / f"{name}.{kind}"))
     for name, reason in missing.items():
         say(f"note: no {name}: {reason}")
+
+
+def _records_of(plan: Plan, record: Path | None) -> Path:
+    """The folder with them. That of the plan comes with the first run; one that the user names has to be there."""
+    folder = plan.results if record is None else record
+    option = "results of the plan" if record is None else "--record"
+    if folder.is_dir() or (record is None and not folder.exists()):
+        return folder
+    what = "is not a folder" if folder.exists() else "does not exist"
+    raise ConfigError(f"{option} {folder} {what}; give the folder that caged study run wrote its records to")
 
 
 def listed(only: str | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,18 @@ seeds = [4, 5]
 GROUPS = ("", "/niche", "/popular")
 
 
-def small_plan(folder: Path) -> Plan:
+def small_plan(folder: Path, text: str = PLAN) -> Plan:
     path = folder / "plan.toml"
-    path.write_text(PLAN, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return read_plan(path)
+
+
+def with_section(name: str, rows: Mapping[str, str], others: Sequence[str] = ("caged",), data: str = "epinions") -> str:
+    """The plan with a section more: these rows, as TOML, beside others that the plan has."""
+    tables = "".join(f"\n[rows.{row}]\n{values}\n" for row, values in rows.items())
+    listed = ", ".join(f'"{row}"' for row in [*others, *rows])
+    grid = f'datasets = ["{data}"]\nprotocols = ["honest"]\nrows = [{listed}]'
+    return f"{PLAN}{tables}\n[sections.{name}]\n\n[[sections.{name}.grids]]\n{grid}\n"
 
 
 def runs_of(plan: Plan, row: str, *, protocol: str = "honest", data: str = "epinions-caged") -> list[PlannedRun]:
@@ -126,7 +135,7 @@ def write_record(
     metrics = None if recall is None else _metrics(recall)
     content = {
         "status": "finished",
-        "spec": specification(run).to_json(),
+        "spec": replace(specification(run), source=run.data, seed=run.seed).to_json(),
         "hardware": {"device": "cuda", "gpu": "NVIDIA H200"},
         "dataset": {"fingerprints": {}, "split_fingerprint": "split"},
         "seconds": {"total": 90.0},

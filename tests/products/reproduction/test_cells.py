@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,11 @@ import pytest
 from caged.errors import RunError
 from caged.evaluation.significance import paired_test, seed_interval, welch_test
 from caged.products.reproduction.cells import Cell, Gap, Seeds, cell_of, gpu_minutes, has_lost_users, outcome_of
-from caged.products.study import Plan
+from caged.products.study import Plan, Recorded
 from caged.runs.recorded_users import users_file
 from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
 
-LOW, HIGH = (0.100, 0.102, 0.098, 0.101, 0.099), (0.110, 0.113, 0.107, 0.111, 0.109)
+LOW, HIGH = (0.100, 0.102, 0.098, 0.101, 0.104), (0.110, 0.113, 0.107, 0.111, 0.109)
 
 
 @pytest.fixture
@@ -50,11 +52,54 @@ def test_three_seeds_have_intervals(plan: Plan) -> None:
 def test_rows_are_compared_on_the_seeds_that_both_have(plan: Plan) -> None:
     """One seed that is LightGCN's first one to the last digit: no change, although LightGCN's mean is another."""
     base, _ = recorded_rows(plan, 5)
+    assert np.mean(LOW) != pytest.approx(LOW[0], rel=1e-3)
     (first, *_) = sorted(runs_of(plan, "ips"), key=lambda run: run.seed)
     write_record(plan, first, LOW[0])
     cell = cell_of(seeds_of(plan, "ips"), base, "recall@20")
     assert isinstance(cell, Cell)
     assert (cell.mean, cell.seeds, cell.change) == (LOW[0], 1, 0.0)
+
+
+def made_up(plan: Plan, values: Mapping[int, float | None], key: str = "recall@20") -> Seeds:
+    """Seed -> value of a finished run of CAGED."""
+    (run, *_) = runs_of(plan, "caged")
+    finished = [
+        Recorded(replace(run, seed=seed), plan.results / f"seed{seed}.json", "finished", {"metrics": {key: value}})
+        for seed, value in values.items()
+    ]
+    return Seeds(tuple(finished))
+
+
+def test_rows_are_tested_on_the_seeds_that_both_have(plan: Plan) -> None:
+    base = made_up(plan, {0: 0.9, **dict(enumerate(LOW, 1))})
+    row = made_up(plan, dict(enumerate(HIGH, 1)))
+    found = outcome_of(row, base, "recall@20")
+    assert found is not None
+    assert found.p == pytest.approx(welch_test(LOW, HIGH).p)
+    assert found.difference == pytest.approx(np.mean(HIGH) - np.mean(LOW))
+
+
+def test_a_test_over_seeds_needs_enough_of_them_in_both(plan: Plan) -> None:
+    """Rows without a common seed are compared as they are: the smaller one decides."""
+    few, many = made_up(plan, dict(enumerate(HIGH[:4], 11))), made_up(plan, dict(enumerate(LOW, 1)))
+    assert outcome_of(few, many, "recall@20") is None
+    assert outcome_of(many, few, "recall@20") is None
+    assert outcome_of(made_up(plan, dict(enumerate(HIGH, 11))), many, "recall@20") is not None
+
+
+def test_a_metric_that_some_seeds_lack_is_a_gap_and_makes_no_change(plan: Plan) -> None:
+    whole = made_up(plan, dict(enumerate(LOW, 1)))
+    partly = made_up(plan, {**dict(enumerate(HIGH, 1)), 3: None})
+    assert cell_of(partly, whole, "recall@20") == Gap("not measured")
+    cell = cell_of(whole, partly, "recall@20")
+    assert isinstance(cell, Cell)
+    assert (cell.seeds, cell.change, cell.interval) == (5, None, None)
+    assert outcome_of(partly, whole, "recall@20") is None
+    assert outcome_of(whole, partly, "recall@20") is None
+    without = made_up(plan, {seed: value for seed, value in enumerate(LOW, 1) if seed != 3})
+    compared = cell_of(without, partly, "recall@20")  # the seeds that both have all have it
+    assert isinstance(compared, Cell)
+    assert compared.change is not None
 
 
 def test_rows_without_a_common_seed_are_compared_by_their_means(plan: Plan) -> None:
@@ -120,6 +165,22 @@ def test_gaps_say_why(plan: Plan) -> None:
     assert cell_of(seeds_of(plan, "caged"), None, "recall@20") == Gap("failed")
     write_record(plan, runs_of(plan, "caged")[0], 0.1)
     assert cell_of(seeds_of(plan, "caged"), None, "map@20") == Gap("not measured")
+
+
+def test_a_record_of_another_run_is_not_counted(plan: Plan) -> None:
+    (run, *_) = runs_of(plan, "caged")
+    one = Recorded(run, plan.results / "x.json", "other", {"per_user": {"ids": "a", "sha256": "b"}}, "it is another")
+    assert cell_of(Seeds((one,)), None, "recall@20") == Gap("not counted")
+    assert not has_lost_users(one)
+
+
+def test_minutes_of_other_runs_than_planned_do_not_count(plan: Plan) -> None:
+    first, second = runs_of(plan, "lightgcn")[:2]
+    write_record(plan, first, 0.1)
+    write_record(plan, second, 0.1)
+    found = records_of(plan)
+    other = replace(found[second], state="other")
+    assert gpu_minutes([found[first], other]) == pytest.approx(1.5)
 
 
 def test_minutes_count_what_ran_on_a_gpu_failed_runs_included(plan: Plan) -> None:

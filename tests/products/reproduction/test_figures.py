@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caged.products.reproduction.figures import Drawn, smoothed, study_figures
+from caged.page.scatter import Point
+from caged.products.reproduction.figures import Drawn, front, smoothed, study_figures
 from caged.products.study import Plan, Recorded
 from caged.runs.densities import Moment, recorded_densities
-from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
+from tests.products.reproduction.studied import PLAN, records_of, runs_of, small_plan, with_section, write_record
 
 
 @pytest.fixture
@@ -79,6 +80,53 @@ def test_the_trade_off_has_a_point_per_row_of_the_main_table(plan: Plan) -> None
     assert "LightGCN" in svg
     assert "without momentum" not in svg  # of another table
     assert "IPS" not in svg  # not run
+
+
+def test_the_front_goes_from_the_smallest_recall_to_the_largest() -> None:
+    points = {"high": Point(3, 1), "beaten": Point(1.5, 1.5), "low": Point(1, 3), "middle": Point(2, 2)}
+    assert front(points) == ["low", "middle", "high"]
+    assert front({"same": Point(1, 1), "worse": Point(1, 0.5)}) == ["same"]
+
+
+def test_rows_of_one_title_are_points_and_curves_of_their_own(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, PLAN.replace('title = "IPS"', 'title = "LightGCN"'))
+    history = [{"stage": "train", "epochs": [1, 2], "values": [0.1, 0.2]}]
+    for row, value in (("lightgcn", 0.1), ("ips", 0.12)):
+        record_all(plan, row, value, history=history)
+    for name in ("trade-off-epinions-caged-honest", "learning-epinions-caged-honest"):
+        svg = drawing(plan, name)
+        assert "LightGCN (lightgcn)" in svg
+        assert "LightGCN (ips)" in svg
+
+
+def test_data_that_is_a_path_names_no_file(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, PLAN.replace('data = "epinions-caged"', 'data = "logs/shop.csv"'))
+    names = [one.name for one in study_figures(plan, records_of(plan))]
+    assert {"trade-off-epinions-honest", "lambda-epinions-honest-recall", "densities-epinions-paper"} <= {*names}
+    assert not any("/" in name for name in names)
+    for row, value in (("lightgcn", 0.1), ("caged", 0.12)):
+        for run in runs_of(plan, row, data="logs/shop.csv"):
+            write_record(plan, run, value)
+    assert "niche Recall@20: epinions, honest" in drawing(plan, "trade-off-epinions-honest")
+
+
+def test_values_that_are_words_are_no_curve(tmp_path: Path) -> None:
+    rows = {"kind": 'method = "caged"\nvary = { key = "method.likelihood", values = ["constant", "shuffled"] }'}
+    plan = small_plan(tmp_path, with_section("words", rows))
+    for run in plan.of("words"):
+        write_record(plan, run, 0.1)
+    assert not any(name.startswith("words") for name in drawn(plan))
+
+
+def test_a_row_of_another_method_is_no_value_of_the_preset(tmp_path: Path) -> None:
+    rows = {"tried": 'method = "caged"\nvary = { key = "method.lam", values = [0.5, 1] }'}
+    plan = small_plan(tmp_path, with_section("beside", rows, others=["lightgcn"]))
+    for run in plan.runs:
+        if run.row in ("lightgcn", "tried-0.5", "tried-1"):
+            write_record(plan, run, 0.1)
+    svg = drawing(plan, "beside-epinions-caged-honest-recall")
+    assert "Recall@20 of CAGED over lambda" in svg
+    assert "preset" not in svg
 
 
 def test_learning_curves_are_those_of_the_part_that_decided(plan: Plan) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from caged.products.reproduction.sheets import caption, latex_text, markdown_text, sheets, text_tables
 from caged.products.reproduction.tables import StudyTable, study_tables
-from tests.products.reproduction.studied import records_of, runs_of, small_plan, write_record
+from tests.products.reproduction.studied import PLAN, records_of, runs_of, small_plan, write_record
 
 
 @pytest.fixture
@@ -70,6 +71,29 @@ def test_markdown(table: StudyTable) -> None:
     text = markdown_text(table)
     assert "| CAGED | 0, 3 | 0.1257 (+1.45%)\\* | not run | **0.1220 ± 0.0025 (+19.6% [+17.4, +21.8])**\\* |" in text
     assert text.count("**Epinions, main: ") == 6
+
+
+def test_a_title_of_two_lines_is_one_line_in_every_table(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, PLAN.replace('title = "CAGED"', 'title = "CAGED\\n as  written"'))
+    found = study_tables(plan, records_of(plan), only=["main"])[0]
+    assert "| CAGED as written | 0, 0 |" in markdown_text(found)
+    assert any(row[0] == "CAGED as written" for row in text_tables(found)[0].rows)
+
+
+def test_a_caption_names_records_that_do_not_count(table: StudyTable) -> None:
+    odd = replace(table, not_counted={f"{place}.json": "its seed is 3" for place in range(5)})
+    assert (
+        "Recorded, but not counted: 0.json (its seed is 3), 1.json (its seed is 3), 2.json (its seed is 3) and 2 more."
+        in caption(odd)
+    )
+    assert not any("not counted" in sentence for sentence in caption(table))
+
+
+def test_labels_of_data_that_is_a_path_are_its_name_in_the_plan(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, PLAN.replace('data = "epinions-caged"', 'data = "logs/shop.csv"'))
+    text = latex_text(study_tables(plan, records_of(plan), only=["main"])[0], "caged study tables plan.toml")
+    assert r"\label{tab:main-epinions-all-recall}" in text
+    assert "shop.csv" not in text
 
 
 def test_latex(table: StudyTable) -> None:

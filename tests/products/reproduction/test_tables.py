@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from caged.evaluation.significance import holm, welch_test
 from caged.products.reproduction.cells import Cell, Gap
 from caged.products.reproduction.printed import Printed
-from caged.products.reproduction.tables import Content, StudyTable, study_tables, tuning_of
+from caged.products.reproduction.tables import (
+    Content,
+    StudyTable,
+    study_tables,
+    tuning_of,
+    value_of,
+    varied_setting,
+)
 from caged.products.study import Plan, read_plan
-from tests.products.reproduction.studied import PLAN, records_of, runs_of, small_plan, write_record
+from tests.products.reproduction.studied import PLAN, records_of, runs_of, small_plan, with_section, write_record
 
 
 @pytest.fixture
@@ -120,3 +129,138 @@ def test_only_some_sections(plan: Plan) -> None:
     found = study_tables(plan, records_of(plan), only=["lambda"])
     assert [one.name for one in found] == ["lambda-epinions-caged"]
     assert found[0].to_json()["blocks"]["all"][0][0] == {"gap": "not run"}
+
+
+def varied(values: str, key: str, method: str = "caged") -> dict[str, str]:
+    return {"tried": f'method = "{method}"\nvariant = "tried"\nvary = {{ key = "{key}", values = {values} }}'}
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [('["constant", "shuffled"]', "method.likelihood"), ("[true, false]", "method.elbo_train_scaled")],
+)
+def test_values_that_are_no_numbers_make_no_curve_and_stand_in_the_order_of_the_plan(
+    tmp_path: Path, values: str, key: str
+) -> None:
+    plan = small_plan(tmp_path, with_section("words", varied(values, key), others=["caged"]))
+    for run in plan.of("words"):
+        write_record(plan, run, 0.1)
+    records = records_of(plan)
+    assert varied_setting([records[run] for run in plan.of("words")]) is None
+    found = table(plan, "words-epinions-caged")
+    assert [row.name for row in found.rows] == [run.row for run in plan.of("words")]
+    assert found.base == "CAGED"
+
+
+def test_the_row_with_the_preset_is_compared_with_wherever_it_stands(tmp_path: Path) -> None:
+    rows = {**varied('["constant"]', "method.likelihood"), "own": 'method = "caged"\nvariant = "own"\ntitle = "Own"'}
+    found = table(small_plan(tmp_path, with_section("words", rows, others=[])), "words-epinions-caged")
+    assert [row.name for row in found.rows] == ["tried-constant", "own"]
+    assert found.base == "Own"
+
+
+def test_neither_true_nor_false_is_a_number(plan: Plan) -> None:
+    members = [one for run, one in records_of(plan).items() if run.row == "caged"]
+    assert value_of("method.elbo_train_scaled", members) is None
+    assert value_of("method.lam", members) == 1.2
+
+
+def test_a_row_whose_value_is_a_word_stands_before_the_numbers(tmp_path: Path) -> None:
+    text = with_section("batches", varied("[512, 64]", "train.batch_size"))
+    plan = small_plan(tmp_path, text.replace('variant = "code"', 'variant = "code"\nset = ["train.batch_size=auto"]'))
+    for run in plan.of("batches"):
+        write_record(plan, run, 0.1)
+    records = records_of(plan)
+    members = [records[run] for run in plan.of("batches")]
+    assert varied_setting(members) == "train.batch_size"
+    base, *others = ([one for one in members if one.run.row == row] for row in ("caged", "tried-512", "tried-64"))
+    assert value_of("train.batch_size", base) is None
+    assert [value_of("train.batch_size", one) for one in others] == [512, 64]
+    assert [row.name for row in table(plan, "batches-epinions-caged").rows] == ["caged", "tried-64", "tried-512"]
+
+
+def test_a_row_of_a_method_without_the_setting_has_no_value_of_it(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, with_section("beside", varied("[0.5, 1]", "method.lam"), others=["lightgcn"]))
+    for run in plan.of("beside"):
+        write_record(plan, run, 0.1)
+    found = table(plan, "beside-epinions-caged")
+    assert [row.name for row in found.rows] == ["lightgcn", "tried-0.5", "tried-1"]
+
+
+def test_two_rows_that_vary_one_setting_are_no_curve(tmp_path: Path) -> None:
+    rows = {f"caged-{name}": varied("[0.5, 1]", "method.lam")["tried"].replace("tried", name) for name in ("a", "b")}
+    plan = small_plan(tmp_path, with_section("both", rows))
+    records = records_of(plan)
+    assert varied_setting([records[run] for run in plan.of("both")]) is None
+
+
+def test_data_that_is_a_path_is_called_as_the_plan_calls_it(tmp_path: Path) -> None:
+    plan = small_plan(tmp_path, PLAN.replace('data = "epinions-caged"', 'data = "logs/shop.csv"'))
+    found = table(plan, "main-epinions")
+    assert (found.data, found.dataset) == ("epinions", "epinions")
+
+
+def test_rows_of_one_title_are_told_apart(tmp_path: Path) -> None:
+    text = PLAN.replace('title = "IPS"', 'title = "LightGCN"')
+    plan = small_plan(tmp_path, text)
+    found = table(plan, "main-epinions-caged")
+    assert [row.title for row in found.rows] == ["LightGCN (lightgcn)", "CAGED", "LightGCN (ips)"]
+    assert found.base == "LightGCN (lightgcn)"
+    assert found.settings == {"LightGCN (ips)": ("method.eta=0.25",)}
+
+
+def test_a_chosen_protocol_stands_alone(plan: Plan) -> None:
+    runs = [run for run in plan.of("main") if run.protocol == "honest"]
+    both, alone = (
+        study_tables(plan, records_of(plan), runs, only=["main"], protocols=chosen)[0] for chosen in ((), ("honest",))
+    )
+    assert both.protocols == ("paper", "honest")
+    assert alone.protocols == ("honest",)
+
+
+def test_records_that_do_not_count_are_told_with_their_reason(plan: Plan) -> None:
+    (of_paper,) = runs_of(plan, "ips", protocol="paper")
+    records = records_of(plan)
+    records[of_paper] = replace(records[of_paper], state="other", reason="its seed is 3", content={})
+    found = next(one for one in study_tables(plan, records) if one.name == "main-epinions-caged")
+    assert found.not_counted == {"epinions-caged/paper/ips/seed1.json": "its seed is 3"}
+    assert cell(found, "ips", "recall", "paper") == Gap("not counted")
+    assert found.to_json()["not_counted"] == found.not_counted
+
+
+def five_seeds(plan: Plan, changes: dict[str, list[float]]) -> StudyTable:
+    """Rows whose values differ from LightGCN's by these, seed by seed."""
+    for row, change in {"lightgcn": [0.0] * 5, **changes}.items():
+        for run in runs_of(plan, row):
+            write_record(plan, run, 0.1 + 0.001 * (run.seed % 3) + change[run.seed - 1])
+    return table(plan, "main-epinions-caged")
+
+
+def test_values_of_p_are_those_of_holm_over_the_whole_table(tmp_path: Path) -> None:
+    """A difference that is certain alone, and not among the six tests of its table."""
+    plan = small_plan(tmp_path)
+    found = five_seeds(plan, {"caged": [0.0016, 0.0014, 0.0015, 0.0017, 0.0013]})
+    base = [0.1 + 0.001 * (seed % 3) for seed in range(1, 6)]
+    row = [value + change for value, change in zip(base, [0.0016, 0.0014, 0.0015, 0.0017, 0.0013], strict=True)]
+    alone = welch_test(base, row).p
+    assert 0.05 / 6 < alone < 0.05
+    shown = cell(found, "caged", "recall", "honest")
+    assert isinstance(shown, Cell)
+    assert shown.p == pytest.approx(holm([alone] * 6)[0])
+    assert shown.sign is None
+
+
+def test_who_is_surely_worse_is_called_worse(tmp_path: Path) -> None:
+    found = five_seeds(small_plan(tmp_path), {"caged": [-0.03] * 5})
+    shown = cell(found, "caged", "recall", "honest")
+    assert isinstance(shown, Cell)
+    assert shown.p is not None
+    assert shown.p < 0.05
+    assert shown.sign == "worse"
+
+
+def test_a_section_called_layers_about_something_else_has_no_printed_column(tmp_path: Path) -> None:
+    ours = small_plan(tmp_path, with_section("layers", varied("[0.5, 1]", "method.lam")))
+    assert {column.source for column in table(ours, "layers-epinions-caged").columns} == {"honest"}
+    theirs = small_plan(tmp_path, with_section("layers", varied("[1, 2]", "method.estimator_layers")))
+    assert {column.source for column in table(theirs, "layers-epinions-caged").columns} == {"honest", "printed"}

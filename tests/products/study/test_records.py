@@ -157,6 +157,14 @@ def test_a_damaged_record_is_said(runs, tmp_path, changed):
     Estimator.from_records([tmp_path], "cpu")(run)
 
 
+@pytest.mark.parametrize("key", ["hardware", "dataset", "seconds", "init", "training"])
+def test_what_a_record_leaves_empty_is_not_known(runs, tmp_path, key):
+    run = runs["first-honest-lightgcn-1"]
+    write(run, tmp_path, **{key: None})
+    assert recorded([run], tmp_path, at_hand())[run].finished
+    Estimator.from_records([tmp_path], "cpu")(run)
+
+
 @pytest.mark.parametrize(("key", "value"), [("seed", 2), ("protocol", "paper"), ("method", "mostpop")])
 def test_a_copy_of_another_record_is_another_run(runs, key, value):
     """A copied seed would be a sample that nobody drew."""

@@ -1,6 +1,8 @@
 """The paper's tables and figures from the records of a plan, beside the printed values.
 
 printed   what the paper prints
+titles    how datasets and rows are called
+content   what a record holds, read with care
 cells     means, intervals and tests of one row
 tables    the tables, as data
 sheets    the same as text, Markdown and LaTeX

@@ -3,7 +3,8 @@
 Rows are compared on the seeds that both have: else a row with one seed would be better or worse by what this seed is.
 Intervals are over seeds, from three on: Student's of a mean, Welch's of a difference. A test is over seeds (Welch's t)
 where both rows have five, and else over users (paired t on the means over the seeds), where the records hold values per
-user. What was not run is a gap, and says so.
+user. What was not run is a gap, and says so; so is a metric that not every finished seed of a row has recorded: a mean
+over the rest would stand beside a count of seeds that is not its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from caged.data.ids import Array
 from caged.errors import RunError
 from caged.evaluation.significance import LEAST_RUNS, paired_test, seed_interval, student_half, welch_test
+from caged.products.reproduction.content import gpu_seconds, metric_of, users_of
 from caged.products.results import LEAST_FOR_INTERVAL
 from caged.products.study import Recorded
 from caged.runs.recorded_users import has_recorded_users, read_recorded_users
@@ -56,7 +58,7 @@ class Cell:
 class Gap:
     """Why there is no value."""
 
-    reason: Literal["not planned", "not run", "failed", "not measured"]
+    reason: Literal["not planned", "not run", "failed", "not counted", "not measured"]
 
     def to_json(self) -> dict[str, str]:
         return {"gap": self.reason}
@@ -73,9 +75,11 @@ class Seeds:
         return [one for one in self.planned if one.finished]
 
     def values(self, key: str) -> list[float]:
-        """Of the finished ones; empty unless each of them has the metric."""
-        found = [_metrics(one).get(key) for one in self.finished]
-        return [float(value) for value in found if value is not None] if None not in found else []
+        """Of the finished ones; empty unless each of them has the metric: those that have it are another choice of
+        seeds than the row says it has."""
+        found = [metric_of(one, key) for one in self.finished]
+        values = [value for value in found if value is not None]
+        return values if len(values) == len(found) else []
 
     def with_seeds(self, seeds: Container[int]) -> Seeds:
         return Seeds(tuple(one for one in self.planned if one.run.seed in seeds))
@@ -85,11 +89,13 @@ class Seeds:
             return Gap("not planned")
         if self.finished:
             return Gap("not measured")
-        return Gap("failed" if any(one.state == "failed" for one in self.planned) else "not run")
+        states = {one.state for one in self.planned}
+        return Gap("failed" if "failed" in states else "not counted" if "other" in states else "not run")
 
 
 def cell_of(seeds: Seeds, base: Seeds | None, key: str) -> Cell | Gap:
-    """`base` is None for the row that the others are compared with."""
+    """`base` is None for the row that the others are compared with. There is a change where every seed that both have
+    recorded the metric, in both."""
     values = seeds.values(key)
     if not values:
         return seeds.gap()
@@ -113,7 +119,7 @@ def on_shared_seeds(rows: Sequence[Seeds]) -> list[Seeds]:
 
 
 def outcome_of(seeds: Seeds, base: Seeds, key: str) -> Outcome | None:
-    """Over seeds where there are enough, else over users where they are recorded."""
+    """Over seeds where both have enough, else over users where they are recorded."""
     a, b = (one.values(key) for one in on_shared_seeds([base, seeds]))
     if min(len(a), len(b)) >= LEAST_RUNS:
         found = welch_test(a, b)
@@ -128,41 +134,37 @@ def outcome_of(seeds: Seeds, base: Seeds, key: str) -> Outcome | None:
 
 def _pairs(base: Seeds, seeds: Seeds) -> list[tuple[Recorded, Recorded]]:
     """Runs with the same seed whose values per user are recorded, all of the same users."""
-    known = {one.run.seed: one for one in base.finished if has_recorded_users(one.path, _content(one))}
-    others = [one for one in seeds.finished if has_recorded_users(one.path, _content(one)) and one.run.seed in known]
+    known = {one.run.seed: one for one in base.finished if _has_users(one)}
+    others = [one for one in seeds.finished if _has_users(one) and one.run.seed in known]
     pairs = [(known[one.run.seed], one) for one in others]
     runs = [one for pair in pairs for one in pair]
-    odd = next((one for one in runs if _users_of(one) != _users_of(runs[0])), None)
+    odd = next((one for one in runs if _about_users(one)["ids"] != _about_users(runs[0])["ids"]), None)
     if odd is not None:
         raise RunError(f"{runs[0].path} and {odd.path} are about different users; record both on one split")
     return pairs
 
 
-def _users_of(one: Recorded) -> str:
-    return str(_content(one)["per_user"]["ids"])
-
-
 def _mean_per_user(runs: Sequence[Recorded], key: str) -> Array | None:
     """Over the runs; None where one of them has not recorded the metric, or there is none."""
-    tables = [read_recorded_users(one.path, _content(one)["per_user"]) for one in runs]
+    tables = [read_recorded_users(one.path, _about_users(one)) for one in runs]
     if not tables or not all(key in table for table in tables):
         return None
     return np.asarray(np.mean([table[key] for table in tables], axis=0))
 
 
 def has_lost_users(one: Recorded) -> bool:
-    return "per_user" in _content(one) and not has_recorded_users(one.path, _content(one))
+    return one.finished and users_of(one) is not None and not _has_users(one)
 
 
-def _content(one: Recorded) -> Mapping[str, Any]:
-    return one.content or {}
+def _has_users(one: Recorded) -> bool:
+    return users_of(one) is not None and has_recorded_users(one.path, one.content or {})
 
 
-def _metrics(one: Recorded) -> Mapping[str, float | None]:
-    metrics: Mapping[str, float | None] = _content(one).get("metrics") or {}
-    return metrics
+def _about_users(one: Recorded) -> Mapping[str, Any]:
+    return users_of(one) or {}
 
 
 def gpu_minutes(records: Sequence[Recorded]) -> float:
-    """That the recorded runs spent on a GPU, those included that failed; runs side by side share its minutes."""
-    return sum(one.seconds_alone for one in records if _content(one).get("hardware", {}).get("gpu")) / 60
+    """That the recorded runs spent on a GPU, those included that failed, but not those of other runs than planned; runs
+    side by side share its minutes."""
+    return sum(gpu_seconds(one) for one in records if one.state != "other") / 60

@@ -23,20 +23,14 @@ from caged.page.figure_file import standalone
 from caged.page.looks import looks_of
 from caged.page.scatter import Point, scatter, zoomed_ticks
 from caged.products.reproduction.cells import Cell, Seeds, cell_of, on_shared_seeds
-from caged.products.reproduction.tables import (
-    MAIN,
-    K,
-    further_seeds,
-    row_title,
-    value_of,
-    varied_setting,
-)
+from caged.products.reproduction.content import curve_of, densities_of
+from caged.products.reproduction.tables import MAIN, K, further_seeds, value_of, varied_setting
+from caged.products.reproduction.titles import SYMBOLS, data_name, row_title, titles_of
 from caged.products.study import Plan, PlannedRun, Recorded
 
 CHARTED = ("recall", "ndcg")
 _METRIC_NAMES = {"recall": "Recall@20", "ndcg": "NDCG@20"}
 KERNEL = 0.02  # standard deviation of the density estimate
-_SYMBOLS = {"method.lam": "lambda", "method.beta": "beta", "method.estimator_layers": "hidden layers of the estimator"}
 
 
 class Drawn(NamedTuple):
@@ -55,8 +49,9 @@ def study_figures(
 
 def _by_place(records: Sequence[Recorded]) -> Iterator[tuple[str, str, list[Recorded]]]:
     """Dataset, protocol and their runs."""
-    for data, protocol in dict.fromkeys((one.run.data, one.run.protocol) for one in records):
-        yield data, protocol, [one for one in records if (one.run.data, one.run.protocol) == (data, protocol)]
+    places = [(data_name(one.run), one.run.protocol) for one in records]
+    for place in dict.fromkeys(places):
+        yield *place, [one for one, other in zip(records, places, strict=True) if other == place]
 
 
 def _of_main(records: Sequence[Recorded]) -> list[Recorded]:
@@ -101,9 +96,11 @@ def _curve(name: str, setting: str, metric: str, rows: Mapping[str, Seeds]) -> D
         return Drawn(name, None, f"{len(points)} of {len(rows)} values recorded, and a curve needs two")
     places = sorted(points)
     line = _with_intervals(_METRIC_NAMES[metric], [points[place] for place in places])
-    run, words = next(iter(rows.values())).planned[0].run, _SYMBOLS.get(setting, setting)
-    title = f"{_METRIC_NAMES[metric]} of {_base_title(rows)} over {words}: {dataset_title(run.data)}, {run.protocol}"
-    spread = _spread(every_seed, key, len(places))
+    words = SYMBOLS.get(setting, setting)
+    run = next(seeds.planned[0].run for seeds in rows.values() if seeds.planned[0].run.group is not None)
+    where = f"{dataset_title(data_name(run))}, {run.protocol}"
+    title = f"{_METRIC_NAMES[metric]} of {_base_title(rows, run.method)} over {words}: {where}"
+    spread = _spread(every_seed, run.method, key, len(places))
     series = [line] if spread is None else [line, spread]
     drawing = line_chart(
         places,
@@ -126,10 +123,16 @@ def _with_intervals(name: str, cells: Sequence[Cell]) -> Series:
     return Series(name, means, lower, [mean + half for mean, half in zip(means, halves, strict=True)])
 
 
-def _base_title(rows: Mapping[str, Seeds]) -> str:
+def _as_preset(rows: Mapping[str, Seeds], method: str) -> Seeds | None:
+    """The row with the value of the preset; one of another method has none."""
+    firsts = ((seeds, seeds.planned[0].run) for seeds in rows.values())
+    return next((seeds for seeds, run in firsts if run.group is None and run.method == method), None)
+
+
+def _base_title(rows: Mapping[str, Seeds], method: str) -> str:
     """Of the row with the value of the preset; a varied row says which value it has."""
-    runs = [seeds.planned[0].run for seeds in rows.values()]
-    return next((row_title(run) for run in runs if run.group is None), display_name(runs[0].method))
+    base = _as_preset(rows, method)
+    return display_name(method) if base is None else row_title(base.planned[0].run)
 
 
 def _comparable(rows: Mapping[str, Seeds]) -> dict[str, Seeds]:
@@ -139,15 +142,15 @@ def _comparable(rows: Mapping[str, Seeds]) -> dict[str, Seeds]:
     return {**rows, **dict(zip(finished, shared, strict=True))}
 
 
-def _spread(rows: Mapping[str, Seeds], key: str, count: int) -> Series | None:
+def _spread(rows: Mapping[str, Seeds], method: str, key: str, count: int) -> Series | None:
     """Mean and range over the seeds of the preset's value, all along the axis: smaller differences are noise."""
-    for seeds in rows.values():
-        found = seeds.values(key)
-        if seeds.planned[0].run.group is None and len(found) > 1:
-            name = f"mean and range of {len(found)} seeds at the preset's value"
-            ends = [min(found)] * count, [max(found)] * count
-            return Series(name, [fmean(found)] * count, *ends, look=svg.REFERENCE, measured=False)
-    return None
+    base = _as_preset(rows, method)
+    found = [] if base is None else base.values(key)
+    if len(found) < 2:
+        return None
+    name = f"mean and range of {len(found)} seeds at the preset's value"
+    ends = [min(found)] * count, [max(found)] * count
+    return Series(name, [fmean(found)] * count, *ends, look=svg.REFERENCE, measured=False)
 
 
 def _seeds_said(cells: Sequence[Cell]) -> str:
@@ -167,26 +170,25 @@ def _trade_offs(records: Sequence[Recorded]) -> Iterator[Drawn]:
 
 
 def _trade_off(name: str, data: str, protocol: str, rows: Mapping[str, Seeds]) -> Drawn:
-    points, methods = {}, {}
-    for seeds in rows.values():
+    points, looks = {}, list[str]()
+    titles = titles_of(seeds.planned[0].run for seeds in rows.values())
+    for row, seeds in rows.items():
         cells = [cell_of(seeds, None, MetricKey("recall", K, group)) for group in (None, "niche")]
         if all(isinstance(cell, Cell) for cell in cells):
             recall, niche = (cell for cell in cells if isinstance(cell, Cell))
-            run = seeds.planned[0].run
-            title = row_title(run)
-            points[title] = Point(recall.mean, niche.mean, _bounds(recall), _bounds(niche))
-            methods[title] = run.row
+            points[titles[row]] = Point(recall.mean, niche.mean, _bounds(recall), _bounds(niche))
+            looks.append(row)
     if len(points) < 2:
         return Drawn(name, None, f"{len(points)} of {len(rows)} rows recorded, and a trade-off needs two")
     title = f"Recall@20 against niche Recall@20: {dataset_title(data)}, {protocol}"
     drawing = scatter(
         points,
-        _front(points),
+        front(points),
         title=title,
         description="One point per row of the main table; lines are Student's 95% intervals over seeds.",
         x_label="Recall@20",
         y_label="Recall@20 of niche items",
-        looks=dict(zip(points, looks_of(list(methods.values())), strict=True)),
+        looks=dict(zip(points, looks_of(looks), strict=True)),
         height=440,
     )
     return Drawn(name, standalone(drawing, title))
@@ -196,8 +198,8 @@ def _bounds(cell: Cell) -> tuple[float, float] | None:
     return None if cell.half is None else (cell.mean - cell.half, cell.mean + cell.half)
 
 
-def _front(points: Mapping[str, Point]) -> list[str]:
-    """Whom nobody beats in both, by recall."""
+def front(points: Mapping[str, Point]) -> list[str]:
+    """Whom nobody beats in both, from the smallest recall to the largest."""
     ranked = sorted(points, key=lambda name: (points[name].x, points[name].y), reverse=True)
     found, highest = [], -math.inf
     for name in ranked:
@@ -217,21 +219,24 @@ def _learning(records: Sequence[Recorded]) -> Iterator[Drawn]:
 
 def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, Seeds]) -> Drawn:
     """The last stage of the first seed that has a curve, for each row."""
-    found: dict[str, tuple[str, dict[int, float]]] = {}
+    found: dict[str, dict[int, float]] = {}  # by row
     for row, seeds in rows.items():
-        curve = next((curve for one in seeds.finished if (curve := _curve_of(one))), None)
+        curve = next((curve for one in seeds.finished if (curve := curve_of(one))), None)
         if curve and seeds.planned[0].run.kind == "train":  # what is adjusted has the curve of its start
-            found[row_title(seeds.planned[0].run)] = (row, curve)
+            found[row] = curve
     if not found:
         return Drawn(name, None, "no record holds a learning curve")
-    epochs = sorted({epoch for _, curve in found.values() for epoch in curve})
+    epochs = sorted({epoch for curve in found.values() for epoch in curve})
     part = "the test part" if protocol == "paper" else "the validation part"
     title = f"Recall@20 on {part} by epoch: {dataset_title(data)}, {protocol}"
-    values = [[curve.get(epoch, math.nan) for epoch in epochs] for _, curve in found.values()]
-    looks = looks_of([row for row, _ in found.values()])
+    titles = titles_of(seeds.planned[0].run for seeds in rows.values())
+    lines = [[curve.get(epoch, math.nan) for epoch in epochs] for curve in found.values()]
     drawing = line_chart(
         epochs,
-        [Series(name, line, look=look) for name, line, look in zip(found, values, looks, strict=True)],
+        [
+            Series(titles[row], line, look=look)
+            for row, line, look in zip(found, lines, looks_of(list(found)), strict=True)
+        ],
         title=title,
         description=f"What decided the epoch: Recall@20 on {part} after each validated epoch, first recorded seed.",
         x_label="epoch",
@@ -242,11 +247,6 @@ def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, See
     return Drawn(name, standalone(drawing, title))
 
 
-def _curve_of(one: Recorded) -> dict[int, float]:
-    stages: list[dict[str, Any]] = (one.content or {}).get("history") or []
-    return dict(zip(stages[-1]["epochs"], stages[-1]["values"], strict=True)) if stages else {}
-
-
 # ---------------------------------------------------------------- densities
 
 
@@ -255,17 +255,16 @@ def _densities(records: Sequence[Recorded]) -> Iterator[Drawn]:
     learned = [one for one in records if one.run.method == "caged"]
     for data, protocol, part in _by_place(learned):
         name = f"densities-{data}-{protocol}"
-        shown = next((one for one in part if one.finished and (one.content or {}).get("densities")), None)
+        shown = next(((one, curves) for one in part if one.finished and (curves := densities_of(one))), None)
         if shown is None:
             yield Drawn(name, None, "no record holds densities; train with --save-weights")
         else:
-            yield _density(name, shown)
+            yield _density(name, *shown)
 
 
-def _density(name: str, one: Recorded) -> Drawn:
-    curves = (one.content or {})["densities"]
+def _density(name: str, one: Recorded, curves: Sequence[Mapping[str, Any]]) -> Drawn:
     centres = (np.arange(len(curves[0]["values"])) + 0.5) / len(curves[0]["values"])
-    where = f"{dataset_title(one.run.data)}, {one.run.protocol}"
+    where = f"{dataset_title(data_name(one.run))}, {one.run.protocol}"
     title = f"Inverse item popularity: {row_title(one.run)} on {where}"
     looks = [svg.REFERENCE, *range(len(curves) - 1)]
     drawing = line_chart(

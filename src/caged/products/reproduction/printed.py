@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from caged.products.study import PlannedRun
+from caged.products.reproduction.titles import varied_key
+from caged.products.study import PlannedRun, specification
 
 DATASETS = {"ml-1m-caged": "MovieLens", "pinterest-caged": "Pinterest", "epinions-caged": "Epinions"}
 BASE = "caged"  # the row of a plan that the paper calls CAGED
@@ -25,6 +27,8 @@ METHODS = {  # rows of the main table: their names in a plan, and in the paper
     "macr": "MACR",
     BASE: "CAGED",
 }
+_STUDIES = {"ablations": "method.without", "layers": "method.estimator_layers"}  # sections, and what they try
+_WHOLE = {"method.without": "none", "method.likelihood": "estimated"}  # neither an ablation nor a control
 _ABLATIONS = {"two_stage": "w/o-TS", "update_condition": "w/o-UC", "momentum": "w/o-MU"}
 
 
@@ -45,20 +49,42 @@ def printed_value(section: str, run: PlannedRun, group: str, metric: str) -> Pri
     return Printed(*values[metric]) if metric in values else None
 
 
+def tries_what_is_printed(section: str, runs: Iterable[PlannedRun]) -> bool:
+    """Whether a section is what the paper calls so: a section `layers` of one's own may be about something else."""
+    return section == "main" or any(run.row != BASE and _place(section, run, "all") is not None for run in runs)
+
+
 def _place(section: str, run: PlannedRun, group: str) -> tuple[str, ...] | None:
     """Where it stands in the file, less the dataset."""
-    if section == "main":
-        return ("main", METHODS[run.row], group) if run.row in METHODS else None
-    if group != "all":
+    if run.kind != "train":
         return None
+    if section == "main":
+        is_paper_s = run.row in METHODS and run.method == run.row and (run.row != BASE or _is_caged(run))
+        return ("main", METHODS[run.row], group) if is_paper_s else None
+    setting = _STUDIES.get(section)
+    if setting is None or group != "all" or not _tries(run, setting) or not _is_caged(run, apart_from=setting):
+        return None
+    value = _value(run, setting)
     if section == "ablations":
-        left_out = [text.partition("=")[2] for text in run.settings if text.startswith("method.without=")]
-        name = _ABLATIONS.get(left_out[-1]) if left_out else "CAGED" if run.row == BASE else None
-        return ("ablation", name) if name else None
-    if section == "layers":
-        layers = run.value or ("3" if run.row == BASE else None)
-        return ("layers", f"{layers}-Layer{'s' * (layers != '1')}") if layers else None
-    return None
+        return ("ablation", "CAGED" if value == "none" else _ABLATIONS[value])
+    return ("layers", f"{value}-Layer{'s' * (value != 1)}")
+
+
+def _tries(run: PlannedRun, setting: str) -> bool:
+    """Whether the row is CAGED as it is, or CAGED with a value of this setting; not one that varies something else."""
+    if run.method != BASE or varied_key(run) not in (None, setting):
+        return False
+    return run.row == BASE or any(text.startswith(f"{setting}=") for text in run.settings)
+
+
+def _is_caged(run: PlannedRun, apart_from: str = "") -> bool:
+    """Whether it is the method as a whole, apart from the setting that a study tries."""
+    return all(_value(run, setting) == value for setting, value in _WHOLE.items() if setting != apart_from)
+
+
+def _value(run: PlannedRun, setting: str) -> Any:
+    section, _, option = setting.partition(".")
+    return specification(run).to_json()["config"][section][option]
 
 
 @cache

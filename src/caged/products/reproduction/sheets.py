@@ -15,6 +15,7 @@ from caged.runs.protocols import PROTOCOLS
 
 METRIC_TITLES = {"recall": "Recall@20", "ndcg": "NDCG@20"}
 GROUP_TITLES = {"all": "all items", "niche": "niche items", "popular": "popular items"}
+MOST_TOLD = 3  # records that are not counted
 _SIGNS = {"better": "*", "worse": "†", None: ""}
 _LATEX = {"*": r"$^{*}$", "†": r"$^{\dagger}$", "": ""}
 
@@ -101,6 +102,8 @@ def caption(table: StudyTable, best: str = "in bold") -> list[str]:
             f"Not tested, for lack of values per user or of {LEAST_RUNS} seeds, and so without a sign whatever the "
             f"change: {listed}."
         )
+    if table.not_counted:
+        said.append(_about_not_counted(table))
     if table.without_users:
         said.append(
             f"The values per user that belong to {table.without_users} of these records are missing beside them: these "
@@ -126,6 +129,12 @@ def caption(table: StudyTable, best: str = "in bold") -> list[str]:
         f"{finished} of {planned} planned runs are finished; those recorded took {table.gpu_minutes:.1f} GPU minutes."
     )
     return said
+
+
+def _about_not_counted(table: StudyTable) -> str:
+    told = [f"{place} ({reason})" for place, reason in list(table.not_counted.items())[:MOST_TOLD]]
+    more = len(table.not_counted) - len(told)
+    return f"Recorded, but not counted: {', '.join(told)}{f' and {more} more' if more else ''}."
 
 
 def _about_tests(table: StudyTable) -> str:

@@ -6,7 +6,8 @@ that has none. Every test of a table is in one family of Holm's correction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,7 +15,6 @@ from caged.config import value_text
 from caged.data.known import dataset_title
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEVEL, holm
-from caged.models import display_name
 from caged.products.reproduction.cells import (
     Cell,
     Gap,
@@ -25,7 +25,8 @@ from caged.products.reproduction.cells import (
     has_lost_users,
     outcome_of,
 )
-from caged.products.reproduction.printed import Printed, printed_value
+from caged.products.reproduction.printed import Printed, printed_value, tries_what_is_printed
+from caged.products.reproduction.titles import data_name, titles_of, varied_key
 from caged.products.study import Plan, PlannedRun, Recorded, specification
 from caged.runs.catalogue import method_options
 from caged.runs.presets import preset_names
@@ -62,7 +63,7 @@ class Row:
 class StudyTable:
     section: str
     about: str
-    data: str  # the name of the dataset
+    data: str  # the name of the dataset, of one's own data that in the plan
     protocols: tuple[str, ...]
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -70,6 +71,7 @@ class StudyTable:
     blocks: Mapping[str, tuple[tuple[Content, ...], ...]]  # by group of items: cells of each row
     tests: Mapping[str, int]  # how many were over users, and over seeds
     untested: Mapping[str, tuple[str, ...]]  # by protocol: titles of rows with a change and no test of it
+    not_counted: Mapping[str, str]  # records that are there and not of these runs: why
     without_users: int  # records that have lost their values per user
     gpu_minutes: float
     runs: tuple[int, int]  # finished and planned
@@ -96,6 +98,7 @@ class StudyTable:
             },
             "tests": dict(self.tests),
             "untested": dict(self.untested),
+            "not_counted": dict(self.not_counted),
             "without_users": self.without_users,
             "gpu_minutes": self.gpu_minutes,
             "runs": {"finished": self.runs[0], "planned": self.runs[1]},
@@ -114,35 +117,55 @@ def study_tables(
     runs: Sequence[PlannedRun] | None = None,
     *,
     only: Sequence[str] = (),
+    protocols: Collection[str] = (),
 ) -> list[StudyTable]:
-    """One per section and dataset of these runs (by default all), in the order of the plan; `only` names sections,
-    because a run may be in several."""
+    """One per section and dataset of these runs (by default all), in the order of the plan. `only` names sections,
+    because a run may be in several; `protocols` those that may stand beside the one of a run, by default all."""
     wanted = plan.runs if runs is None else runs
     found = []
     for section, about in plan.sections.items():
         if only and section not in only:
             continue
         members = [records[run] for run in wanted if section in run.sections]
-        for data in dict.fromkeys(one.run.data for one in members):
-            own = [one for one in members if one.run.data == data]
-            found.append(_table(section, about, data, own, further_seeds(section, own, records.values())))
+        with_printed = tries_what_is_printed(section, plan.of(section))
+        for data in dict.fromkeys(data_name(one.run) for one in members):
+            own = [one for one in members if data_name(one.run) == data]
+            further = further_seeds(section, own, records.values(), protocols)
+            found.append(_table(section, about, data, own, further, with_printed=with_printed))
     return found
 
 
-def further_seeds(section: str, own: Sequence[Recorded], records: Iterable[Recorded]) -> list[Recorded]:
+def further_seeds(
+    section: str, own: Sequence[Recorded], records: Iterable[Recorded], protocols: Collection[str] = ()
+) -> list[Recorded]:
     """Finished runs of other sections that are more seeds of these rows, in the main table also under the other
-    protocol: what is recorded is shown."""
+    protocol: what is recorded is shown, unless protocols were chosen and its own is none of them."""
     places = {_place(one, section) for one in own}
-    return [one for one in records if one.finished and one not in own and _place(one, section) in places]
+    return [
+        one
+        for one in records
+        if one.finished
+        and one not in own
+        and _place(one, section) in places
+        and (not protocols or one.run.protocol in protocols)
+    ]
 
 
 def _place(one: Recorded, section: str) -> tuple[str, ...]:
-    return (one.run.data, one.run.row, *(() if section == MAIN else (one.run.protocol,)))
+    return (data_name(one.run), one.run.row, *(() if section == MAIN else (one.run.protocol,)))
 
 
-def _table(section: str, about: str, data: str, own: Sequence[Recorded], further: Sequence[Recorded]) -> StudyTable:
+def _table(
+    section: str,
+    about: str,
+    data: str,
+    own: Sequence[Recorded],
+    further: Sequence[Recorded],
+    *,
+    with_printed: bool,
+) -> StudyTable:
     records = [*own, *further]
-    names = _row_names(records)
+    names, titles = _row_names(records), titles_of(one.run for one in records)
     protocols = tuple(sorted({one.run.protocol for one in records}, reverse=True))  # paper, then honest
     seeds = {
         (name, protocol): Seeds(tuple(one for one in records if (one.run.row, one.run.protocol) == (name, protocol)))
@@ -152,17 +175,15 @@ def _table(section: str, about: str, data: str, own: Sequence[Recorded], further
     first = {name: next(one.run for one in records if one.run.row == name) for name in names}
     base = _base(names, records)
     groups = [group for group in GROUPS if group != "popular" or section == MAIN]
-    with_printed = any(printed_value(section, run, "all", "recall@20") for run in first.values())
-    sources = ((PRINTED,) if with_printed else ()) + protocols
+    has_printed = with_printed and any(printed_value(section, run, "all", f"recall@{K}") for run in first.values())
+    sources = ((PRINTED,) if has_printed else ()) + protocols
     columns = tuple(Column(metric, source) for metric in METRICS for source in sources)
     blocks = {
         group: [[_content(section, first[name], seeds, base, column, group) for column in columns] for name in names]
         for group in groups
     }
     tests = _with_tests(blocks, names, columns, seeds, base)
-    rows = tuple(
-        Row(name, row_title(first[name]), {one: len(seeds[name, one].finished) for one in protocols}) for name in names
-    )
+    rows = tuple(Row(name, titles[name], {one: len(seeds[name, one].finished) for one in protocols}) for name in names)
     return StudyTable(
         section=section,
         about=about,
@@ -170,56 +191,70 @@ def _table(section: str, about: str, data: str, own: Sequence[Recorded], further
         protocols=protocols,
         columns=columns,
         rows=rows,
-        base=row_title(first[base]),
+        base=titles[base],
         blocks={group: tuple(map(tuple, _with_best(block))) for group, block in blocks.items()},
         tests=tests,
         untested=_untested(blocks["all"], rows, columns, protocols),
+        not_counted={str(one.run.place): one.reason or "" for one in records if one.state == "other"},
         without_users=sum(has_lost_users(one) for one in records),
         gpu_minutes=gpu_minutes(records),
         runs=(sum(one.finished for one in own), len(own)),
         tuning=tuning_of([one.run for one in records]),
-        settings=_own_settings([one.run for one in records], base),
+        settings={titles[name]: own for name, own in _own_settings([one.run for one in records], base).items()},
     )
 
 
 def _row_names(records: Sequence[Recorded]) -> list[str]:
-    """In the order of the plan; of a curve, by its values."""
+    """In the order of the plan; of a curve, by its values, behind a row that has none."""
     names = list(dict.fromkeys(one.run.row for one in records))
     setting = varied_setting(records)
     if setting is None:
         return names
     values = {name: value_of(setting, [one for one in records if one.run.row == name]) for name in names}
-    return sorted(names, key=lambda name: (values[name] is None, values[name] or 0.0))
+    return sorted(names, key=lambda name: (values[name] is not None, values[name] or 0.0))
 
 
 def _base(names: Sequence[str], records: Sequence[Recorded]) -> str:
-    """LightGCN; of a curve, the row with the value of the preset; else the first."""
+    """LightGCN; where values are tried, the row with that of the preset; else the first."""
     if BACKBONE in names:
         return BACKBONE
     as_preset = [one.run.row for one in records if one.run.group is None]
-    return as_preset[0] if as_preset and varied_setting(records) else names[0]
+    return as_preset[0] if as_preset and _tried_setting(records) else names[0]
 
 
 def varied_setting(records: Sequence[Recorded]) -> str | None:
-    """The dotted setting whose values a section tries, beside one row with the value of the preset; else None."""
-    varied = {one.run.settings[-1].partition("=")[0] for one in records if one.run.group}
-    others = {one.run.row for one in records if not one.run.group}
-    return varied.pop() if len(varied) == 1 and len(others) <= 1 else None
+    """The dotted setting of which a section tries numbers, beside one row with the value of the preset; else None."""
+    setting = _tried_setting(records)
+    varied = [one for one in records if one.run.group is not None]
+    return None if setting is None or any(value_of(setting, [one]) is None for one in varied) else setting
+
+
+def _tried_setting(records: Sequence[Recorded]) -> str | None:
+    """The setting of which one row tries values of any kind, beside at most one other row."""
+    varied = {(one.run.group, varied_key(one.run)) for one in records if one.run.group is not None}
+    others = {one.run.row for one in records if one.run.group is None}
+    return varied.pop()[1] if len(varied) == 1 and len(others) <= 1 else None
 
 
 def value_of(setting: str, records: Sequence[Recorded]) -> float | None:
-    """The number that a setting has in a row: as the plan varies it, or as its records have it."""
-    for one in records:
-        if one.run.value is not None:
-            return float(one.run.value)
-        section, _, key = setting.partition(".")
-        if one.finished and one.content is not None:
-            return float(one.content["spec"]["config"][section][key])
-    return None
+    """The number that a setting has in a row, as the plan varies it or its presets have it. None where it has none: its
+    value is a word, or its method has no such setting."""
+    run = records[0].run
+    if run.value is not None:
+        return _as_number(run.value)
+    training = run.needs if run.kind == "adjust" and run.needs is not None else run
+    section, _, key = setting.partition(".")
+    return _as_number(specification(training).to_json()["config"].get(section, {}).get(key))
 
 
-def row_title(run: PlannedRun) -> str:
-    return run.title or display_name(run.method)
+def _as_number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _content(
@@ -313,7 +348,7 @@ def tuning_of(runs: Sequence[PlannedRun]) -> str:
 
 
 def _own_settings(runs: Sequence[PlannedRun], base: str) -> dict[str, tuple[str, ...]]:
-    """What is set in a row otherwise than in the one that it is compared with: by the plan, or by a preset."""
+    """By row, what is set in it otherwise than in the one that it is compared with: by the plan, or by a preset."""
     compared = {run.protocol: run for run in runs if run.row == base}
     found: dict[str, dict[str, None]] = {}
     for run in runs:
@@ -323,8 +358,8 @@ def _own_settings(runs: Sequence[PlannedRun], base: str) -> dict[str, tuple[str,
         options = [" ".join(run.options)] if run.kind == "adjust" and run.options else []
         said = {text.partition("=")[0] for text in own}
         own += [text for text in other if text.partition("=")[0] not in said]
-        found.setdefault(row_title(run), {}).update(dict.fromkeys([*own, *options]))
-    return {title: tuple(own) for title, own in found.items() if own}
+        found.setdefault(run.row, {}).update(dict.fromkeys([*own, *options]))
+    return {row: tuple(own) for row, own in found.items() if own}
 
 
 def _other_values(run: PlannedRun, usual: PlannedRun) -> list[str]:

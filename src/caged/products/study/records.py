@@ -57,7 +57,7 @@ class Recorded:
 
 def side_by_side(content: Mapping[str, Any]) -> float:
     """How many runs shared the machine with that of a record, itself included, on average; older records do not say."""
-    shared = content.get("hardware", {}).get("side_by_side", 1)
+    shared = (content.get("hardware") or {}).get("side_by_side", 1)
     return float(shared) if isinstance(shared, int | float) and shared >= 1 else 1.0
 
 
@@ -104,7 +104,7 @@ def has_form(content: Any) -> bool:
     tables = [*spec["config"].values(), *(content[key] for key in _TABLES if content.get(key) is not None)]
     if not all(isinstance(table, dict) for table in tables):
         return False
-    fingerprints = content.get("dataset", {}).get("fingerprints", {})
+    fingerprints = (content.get("dataset") or {}).get("fingerprints", {})
     start = content.get("init")
     return (
         isinstance(fingerprints, dict)
@@ -127,10 +127,10 @@ def difference(run: PlannedRun, content: Mapping[str, Any]) -> str | None:
         if spec.get(key) != planned:
             return f"its {key} is {value_text(spec.get(key))}, in the plan it is {value_text(planned)}"
     found = other_settings(run, spec["config"]) or _other_start(run, content.get("init"))
-    there = content.get("hardware", {}).get("device", run.device)
+    there = (content.get("hardware") or {}).get("device", run.device)
     if found is None and run.device not in ("auto", there):
         found = f"it ran on {there}, not on {run.device}"
-    return found or _other_data(run, content.get("dataset", {}).get("fingerprints", {}))
+    return found or _other_data(run, (content.get("dataset") or {}).get("fingerprints", {}))
 
 
 def specification(run: PlannedRun) -> ExperimentSpec:
@@ -236,7 +236,7 @@ def at_hand() -> Look:
         key = (run.data, run.protocol, spec.data)
         if key not in fingerprints:
             fingerprints[key] = _split_fingerprint(spec)
-        if fingerprints[key] in (None, content.get("dataset", {}).get("split_fingerprint")):
+        if fingerprints[key] in (None, (content.get("dataset") or {}).get("split_fingerprint")):
             return None
         return f"{run.data} holds other data than it was made with"
 
@@ -274,4 +274,4 @@ def _split_of(run: PlannedRun) -> tuple[str, ...]:
 
 
 def _fingerprint(one: Recorded) -> str:
-    return str((one.content or {}).get("dataset", {}).get("split_fingerprint"))
+    return str(((one.content or {}).get("dataset") or {}).get("split_fingerprint"))

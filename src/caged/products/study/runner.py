@@ -256,8 +256,9 @@ def say_shared(record: Recorded, runs: float) -> None:
     """How many runs shared the machine on average, itself included: its process knew only how many there might be."""
     content = record.content or {}
     shared = round(max(1.0, runs), 2)
-    if content.get("hardware", {}).get("side_by_side", 1) != shared:
-        hardware = {key: value for key, value in content["hardware"].items() if key != "side_by_side"}
+    known = content.get("hardware") or {}
+    if known.get("side_by_side", 1) != shared:
+        hardware = {key: value for key, value in known.items() if key != "side_by_side"}
         write_json(record.path, {**content, "hardware": hardware | ({"side_by_side": shared} if shared > 1 else {})})
 
 
