@@ -61,6 +61,10 @@ def test_a_method_stands_for_its_rows_unless_one_has_its_name(plan):
 
 def test_seeds_are_the_first_ones_of_each_row(plan):
     assert {run.seed for run in chosen(plan, seeds=2)} == {1, 2}
+    later = plan_of(SMALL.replace("seeds = [1, 2, 3]", "seeds = [4, 5]"), plan.path.parent)
+    found = {(run.row, run.seed) for run in chosen(later, seeds=1)}
+    assert {("adjusted", 4), ("wide", 1)} <= found  # the first of each row, not of all
+    assert ("adjusted", 5) not in found
     assert {run.seed for run in chosen(plan, ["ease"])} == {1, 2, 3}
 
 

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -29,6 +30,7 @@ told = json.loads((here / "told.json").read_text()).get(folder.name, {})
 with (here / "calls.txt").open("a") as file:
     print(json.dumps([folder.name, time.monotonic(), arguments]), file=file)
 (here / "shared.txt").write_text(os.environ["CAGED_SIDE_BY_SIDE"])
+(here / "session.txt").write_text(str(os.getsid(0) == os.getpid()))
 stopped = []
 signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
 until = time.monotonic() + told.get("seconds", 0)
@@ -160,8 +162,9 @@ def test_at_the_end_of_the_budget_a_run_is_asked_to_stop(stage):
 
 @pytest.mark.parametrize("deaf", [1, 9])
 def test_a_run_that_does_not_stop_is_asked_again_and_then_killed(stage, deaf):
-    schedule = stage.schedule(FIRST, seconds=None)
+    schedule, begun = stage.schedule(FIRST, seconds=None), time.monotonic()
     outcome = stage.run(schedule=schedule, told={FIRST: {"seconds": 60, "deaf": deaf}}, budget=0.3)
+    assert time.monotonic() - begun < 10
     assert names(outcome.stopped) == [FIRST]
     assert not (stage.places.record(stage.runs[FIRST])).exists()  # nothing is said about it that is not so
 
@@ -266,6 +269,31 @@ def test_bad_input_is_refused_and_not_recorded(stage):
     outcome = stage.run(FIRST, told={FIRST: {"code": 2, "says": "error: no such preset"}})
     assert list(outcome.refused.values()) == ["no such preset"]
     assert not stage.places.record(stage.runs[FIRST]).exists()
+
+
+def test_bad_input_that_a_run_met_later_is_a_failure(stage):
+    """Such as a loss that became nan: it had begun."""
+    told = {FIRST: {"code": 2, "says": "error: the loss is nan"}}
+    schedule = stage.schedule(FIRST)
+    stage.fill_folder(FIRST, status="running")
+    schedule.tasks[0] = replace(schedule.tasks[0], action="resume")
+    outcome = stage.run(schedule=schedule, told=told)
+    assert list(outcome.failed.values()) == ["the loss is nan"]
+    assert json.loads(stage.places.record(stage.runs[FIRST]).read_text())["status"] == "failed"
+
+
+def test_what_goes_on_keeps_its_folder(stage):
+    stage.fill_folder(FIRST, status="interrupted")
+    stage.run(FIRST)
+    assert (stage.places.folder(stage.runs[FIRST]) / "run.json").exists()
+
+
+def test_processes_have_their_threads_and_a_session_of_their_own(stage):
+    """Ctrl-C on the terminal reaches the study alone, which passes it on."""
+    stage.run(FIRST, threads=3)
+    arguments = stage.calls[0][2]
+    assert arguments[arguments.index("--threads") + 1] == "3"
+    assert (stage.folder / "session.txt").read_text() == "True"
 
 
 def test_a_run_whose_start_failed_is_not_tried(stage):
