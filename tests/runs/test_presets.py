@@ -8,7 +8,7 @@ import pytest
 
 from caged.errors import ConfigError
 from caged.models import METHODS
-from caged.runs.presets import own_options, preset_names, preset_values
+from caged.runs.presets import own_options, preset_names, preset_values, tuned_on
 from caged.runs.spec import read_preset, resolve
 
 
@@ -38,14 +38,26 @@ def test_training_for_one_method_goes_before_training_for_all(tuned: Path) -> No
     assert own_options(str(tuned), "softmax") == {"temperature": 0.3}
 
 
+def test_a_preset_says_for_which_methods_it_was_tuned_and_sets_nothing_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "tuned.toml"
+    path.write_text('[tuned]\ndata = "shop"\nmethods = ["softmax"]\n')
+    assert [tuned_on(str(path), name) for name in ("softmax", "lightgcn")] == ["shop", None]
+    assert tuned_on("epinions", "softmax") is None
+    assert resolve("x", "softmax", presets=[str(path)]).config == resolve("x", "softmax").config
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("[methods.ease.train]\nrate = 1", "methods.ease.train.rate"),
         ("[methods.ease]\ntrain = 1", "write it as a table"),
+        ('[tuned]\ndata = "shop"', "list of the methods that caged tune chose values for"),
+        ("[tuned]\ndata = 1\nmethods = []", "list of the methods that caged tune chose values for"),
+        ('[tuned]\non = "shop"', "tuned.on"),
+        ("tuned = 1", "it must be a table"),
     ],
 )
-def test_training_that_does_not_exist_is_refused(line: str, words: str, tmp_path: Path) -> None:
+def test_what_no_method_reads_is_refused(line: str, words: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(line)
     with pytest.raises(ConfigError, match=words):

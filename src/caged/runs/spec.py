@@ -15,7 +15,7 @@ from caged.data.shown import HALVES
 from caged.data.splits import parse_mark
 from caged.errors import ConfigError, unknown
 from caged.models import METHODS, registered
-from caged.runs.presets import preset_values
+from caged.runs.presets import TUNED, preset_values
 from caged.runs.protocols import Protocol, check_split_options, check_validation, protocol_named
 from caged.runs.validation import check_refit, check_without_validation
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECTIONS = ("data", "method", "train", "eval")
-PRESET_SECTIONS = ("train", "backbone", "methods")
+PRESET_SECTIONS = ("train", "backbone", "methods", TUNED)
 OWN_TRAINING = "train"  # in a preset, the part of [methods.<method>] that is about training
 
 
@@ -237,6 +237,7 @@ def _check_preset(name: str, values: Mapping[str, Any]) -> None:
             raise ConfigError(unknown(f"section in preset '{name}'", section, PRESET_SECTIONS))
         if not isinstance(content, dict):
             raise ConfigError(f"'{section}' in preset '{name}' is {content!r}; it must be a table, write [{section}]")
+    _check_origin(name, values.get(TUNED))
     of_training = {field.name for field in fields(_train_config())}
     _check_keys("train", values.get("train", {}), of_training)
     _check_keys("backbone", values.get("backbone", {}), {key for known in METHODS for key in _keys_of(known)})
@@ -253,6 +254,18 @@ def _check_preset(name: str, values: Mapping[str, Any]) -> None:
             )
         _check_keys(f"methods.{method}.{OWN_TRAINING}", training, of_training)
         _check_keys(f"methods.{method}", own, {*_keys_of(method), OWN_TRAINING})
+
+
+def _check_origin(name: str, origin: Mapping[str, Any] | None) -> None:
+    if origin is None:
+        return
+    _check_keys(TUNED, origin, {"data", "methods"})
+    data, methods = origin.get("data"), origin.get("methods")
+    if not isinstance(data, str) or not isinstance(methods, list) or not all(isinstance(one, str) for one in methods):
+        raise ConfigError(
+            f"[{TUNED}] in preset '{name}' has data = {data!r} and methods = {methods!r}; name the data and "
+            "a list of the methods that caged tune chose values for, or leave the section out"
+        )
 
 
 def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> None:

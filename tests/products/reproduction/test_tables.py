@@ -118,11 +118,34 @@ def test_a_table_says_what_was_set_and_tuned(plan: Plan) -> None:
     plan.path.write_text(softmax)
     (settings,) = table(read_plan(plan.path), "main-epinions-caged").settings.values()
     assert settings == ("train.epochs=9", "method.l2=1e-05")  # the preset has another for cosines
-    some = PLAN.replace('variant = "code"', 'variant = "code"\npresets = ["tuned/caged.toml"]')
-    every = PLAN.replace('\nmethod = "', '\npresets = ["tuned/x.toml"]\nmethod = "')
-    for text, words in ((some, "Not comparable"), (every, "Every row has values that were tuned")):
-        plan.path.write_text(text)
-        assert tuning_of(read_plan(plan.path).of("main")).startswith(words)
+
+
+TUNED = '[tuned]\ndata = "epinions-caged"\nmethods = [{methods}]\n\n[methods.caged]\nlam = 1.0\n'
+
+
+@pytest.mark.parametrize(
+    ("methods", "presets", "words"),
+    [
+        ('"lightgcn", "caged", "ips"', "FILE", "Every row has values that were tuned on the validation part of epin"),
+        ('"caged"', "FILE", "Not comparable: values were tuned on validation, but not those of adjusted, ips, "),
+        ("", "FILE", "No row has values of caged tune"),  # somebody's own file
+        ("", "tuned_epinions_caged", "Every row has values that were tuned"),  # one that comes along
+        ("", "epinions", "No row has values of caged tune"),
+    ],
+)
+def test_tuned_is_what_a_preset_says_it_was_tuned_for(
+    methods: str, presets: str, words: str, plan: Plan, tmp_path: Path
+) -> None:
+    """And rows that have no options, or adjust a tuned one, need nothing more."""
+    file = tmp_path / "own.toml"
+    file.write_text(TUNED.format(methods=methods) if methods else "[methods.caged]\nlam = 1.0\n")
+    added = '[rows.bestsellers]\nmethod = "mostpop"\n\n[rows.adjusted]\nadjust = "lightgcn"\n\n[sections.main]'
+    text = PLAN.replace('presets = ["epinions"]', f'presets = ["{presets.replace("FILE", str(file))}"]')
+    text = text.replace("[sections.main]", added, 1).replace('"ips"]', '"ips", "bestsellers", "adjusted"]')
+    plan.path.write_text(text)
+    runs = [run for run in read_plan(plan.path).of("main") if run.dataset == "epinions"]
+    assert {"bestsellers", "adjusted"} <= {run.row for run in runs}
+    assert tuning_of(runs).startswith(words)
 
 
 def test_only_some_sections(plan: Plan) -> None:

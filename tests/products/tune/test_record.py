@@ -10,7 +10,7 @@ import pytest
 from caged.errors import ConfigError, RunError
 from caged.products.tune.finals import Finals
 from caged.products.tune.record import check_record, preset_of_record, read_record, write_record
-from caged.runs.presets import preset_names
+from caged.runs.presets import preset_names, tuned_on
 from caged.runs.spec import resolve
 from tests.products.tune.answered import Answered, on_test
 
@@ -46,6 +46,7 @@ def test_a_record_becomes_a_preset_with_the_chosen_values(answered: Answered, tm
         wanted = answer.settings.spec(chosen.method, chosen.trial.values)
         spec = resolve("x", chosen.method, presets=[str(preset)])
         assert (spec.config, spec.train) == (wanted.config, wanted.train)
+        assert tuned_on(str(preset), chosen.method) == "log"
     rates = {resolve("x", name, presets=[str(preset)]).train.learning_rate for name in ("lightgcn", "ips")}
     assert len(rates) == 2  # each method has its own
 

@@ -30,6 +30,7 @@ from caged.products.tune.objective import Constraint, Objective
 from caged.products.tune.search import Limits, Search
 from caged.products.tune.trial import load_search_data
 from caged.runs.loading import load_data
+from caged.runs.presets import tuned_on
 from caged.runs.spec import resolve
 from tests.cli.invoke import caged, ended, spawn
 from tests.products.tune.test_crew import is_gone
@@ -163,6 +164,7 @@ def test_the_preset_and_the_command_give_the_chosen_model_again(split: Path, tmp
     answer = start_tune(asked, tmp_path / "t")
     found = answer_json(answer)["methods"]["lightgcn"]
     spec = resolve(str(split), "lightgcn", presets=[found["preset"]], device="cpu", threads=1)
+    assert tuned_on(found["preset"], "lightgcn") == str(split)
     assert spec.config == asked.spec("lightgcn", found["chosen"]["values"]).config
     assert spec.train == asked.spec("lightgcn", found["chosen"]["values"]).train
     words = found["command"].split()

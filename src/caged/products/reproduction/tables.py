@@ -29,7 +29,7 @@ from caged.products.reproduction.printed import Printed, printed_value, tries_wh
 from caged.products.reproduction.titles import data_name, titles_of, varied_key
 from caged.products.study import Plan, PlannedRun, Recorded, specification
 from caged.runs.catalogue import method_options
-from caged.runs.presets import preset_names
+from caged.runs.presets import tuned_on
 
 K = 20  # of the paper
 DIGITS = 4
@@ -333,18 +333,26 @@ def _with_best(block: Sequence[Sequence[Content]]) -> list[list[Content]]:
 
 
 def tuning_of(runs: Sequence[PlannedRun]) -> str:
-    """Whether rows have values of their own that were tuned: a preset that is a file, as `caged tune` writes it."""
-    known = preset_names()
-    tuned = {run.row for run in runs if any(preset not in known for preset in run.presets)}
-    if not tuned:
+    """Whether rows have values that `caged tune` chose, as their presets say; rows without options need none."""
+    tuned: dict[str, set[str | None]] = {}
+    for run in runs:
+        if method_options(run.method).options:
+            tuned.setdefault(run.row, set()).add(_tuned_on(run))
+    data = {one for of_row in tuned.values() for one in of_row if one is not None}
+    if not data:
         return (
             "No row has values of caged tune: they are those of the dataset's preset, else defaults, apart from what "
             "the plan sets in single rows."
         )
-    untuned = sorted({run.row for run in runs} - tuned)
+    untuned = sorted(row for row, of_row in tuned.items() if None in of_row)
     if not untuned:
-        return "Every row has values that were tuned on validation."
+        return f"Every row has values that were tuned on the validation part of {', '.join(sorted(data))}."
     return f"Not comparable: values were tuned on validation, but not those of {', '.join(untuned)}."
+
+
+def _tuned_on(run: PlannedRun) -> str | None:
+    training = run.needs if run.kind == "adjust" and run.needs is not None else run
+    return next((data for one in training.presets if (data := tuned_on(one, run.method)) is not None), None)
 
 
 def _own_settings(runs: Sequence[PlannedRun], base: str) -> dict[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from caged.config import parse_override
 from caged.files import write_text
 from caged.models import registered
 from caged.products.tune.settings import Settings, applies
+from caged.runs.presets import TUNED
 from caged.runs.spec import EvalConfig, ExperimentSpec
 from caged.training import TrainConfig
 
@@ -29,8 +30,14 @@ def write_preset(folder: Path, settings: Settings, spec: ExperimentSpec) -> Path
     path.parent.mkdir(exist_ok=True)
     chosen = chosen_options(spec)
     head = [train_command(folder, settings, spec), f"Chosen on the validation part of {settings.source}."]
-    write_text(path, toml_text(head, {"train": chosen["train"], f"methods.{spec.method}": chosen["method"]}))
+    tables = {"train": chosen["train"], f"methods.{spec.method}": chosen["method"]}
+    write_text(path, toml_text(head, origin(settings.source, [spec.method]) | tables))
     return path
+
+
+def origin(data: str, methods: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The section of a preset that says for which methods it was tuned, and on which data."""
+    return {TUNED: {"data": data, "methods": list(methods)}}
 
 
 def chosen_options(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:

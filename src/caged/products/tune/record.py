@@ -18,7 +18,7 @@ from caged.evaluation.metrics import MetricKey
 from caged.files import make_parent, read_json, write_json
 from caged.products.tune.answer import Answer, answer_json
 from caged.products.tune.choice import Chosen
-from caged.products.tune.presets import chosen_options, toml_text
+from caged.products.tune.presets import chosen_options, origin, toml_text
 from caged.runs.results import refuse_unwritable, shareable
 
 FOLDER, FORMAT = "tunes", 1
@@ -122,9 +122,9 @@ def preset_of_record(record: Mapping[str, Any], name: str) -> str:
         record["command"],
         f"Chosen on the validation part of {record['dataset']}; the record of the search is {shareable(name)}.",
     ]
-    tables: dict[str, Mapping[str, Any]] = {}
-    for method, found in record["methods"].items():
-        if found["options"] is not None:
-            tables[f"methods.{method}"] = found["options"]["method"]
-            tables[f"methods.{method}.train"] = found["options"]["train"]
+    chosen = {name: found["options"] for name, found in record["methods"].items() if found["options"] is not None}
+    tables = origin(record["dataset"], list(chosen))
+    for method, options in chosen.items():
+        tables[f"methods.{method}"] = options["method"]
+        tables[f"methods.{method}.train"] = options["train"]
     return toml_text(head, tables)

@@ -13,6 +13,7 @@ from typing import Any
 from caged.errors import ConfigError, unknown
 
 _FOLDER = resources.files(__name__)
+TUNED = "tuned"  # the section that says where values were chosen; it sets nothing
 
 
 def preset_names() -> list[str]:
@@ -31,6 +32,15 @@ def own_options(name: str, method: str) -> dict[str, Any]:
     """What a built-in preset sets for this method alone, beside its training."""
     own = preset_values(name).get("methods", {}).get(method, {})
     return {key: value for key, value in own.items() if not isinstance(value, dict)}
+
+
+def tuned_on(name: str, method: str) -> str | None:
+    """The data on whose validation part `caged tune` chose the preset's values for `method`; None: it chose none.
+
+    What it chose may be the default, so a preset that sets nothing for a method may still have been tuned for it.
+    """
+    origin = preset_values(name).get(TUNED, {})
+    return origin.get("data") if method in origin.get("methods", ()) else None
 
 
 def _text(name: str) -> str:
