@@ -78,6 +78,8 @@ def test_a_study_runs_is_recorded_and_is_not_run_again(plan: Path) -> None:
         (["run", "plan.toml", "--budget", "soon"], "write a time such as 30s, 9m or 1.5h"),
         (["run", "plan.toml", "--workers", "0"], "--workers is 0"),
         (["run", "plan.toml", "--seeds", "0"], "--seeds is 0"),
+        (["run", "plan.toml", "--seeds", "some"], "'some'"),
+        (["run", "plan.toml", "--workers=1.5"], "'1.5'"),
         (["status", "plan.toml", "--only", "shop,lightgnc"], "did you mean 'lightgcn'"),
         (["run", "plan.toml", "--device", "gpu"], "unknown device 'gpu'"),
         (["tables", "plan.toml", "--only", " , "], "--only names nothing"),
@@ -92,6 +94,27 @@ def test_bad_input_is_one_sentence(plan: Path, arguments: list[str], said: str) 
 def test_a_plan_with_a_setting_that_no_method_has_is_refused(plan: Path) -> None:
     plan.write_text(PLAN.replace("method.embedding_size=4", "method.embeding_size=4"), encoding="utf-8")
     refused_without_a_trace(plan.parent, ["study", "status", "plan.toml"], "row 'lightgcn' on dataset 'shop'")
+
+
+def test_a_study_of_which_nothing_can_be_run_fails(plan: Path) -> None:
+    """Whoever calls it in a script must notice."""
+    plan.write_text(
+        PLAN.replace(PLAN[PLAN.index("simulate") : PLAN.index("\nset")], 'data = "ml-100"'), encoding="utf-8"
+    )
+    outcome = caged("study", "run", "plan.toml", cwd=plan.parent)
+    assert outcome.code == 1
+    assert "its data, ml-100, is not here; did you mean 'ml-100k'?; give the name of a dataset" in outcome.out
+    assert caged("study", "run", "plan.toml", "--dry-run", cwd=plan.parent).code == 0
+
+
+def test_a_log_with_other_columns_is_told_how_a_plan_names_them(plan: Path) -> None:
+    (plan.parent / "log.csv").write_text("who,item_id\n" + "".join(f"u{n},i{m}\n" for n in range(9) for m in range(6)))
+    plan.write_text(
+        PLAN.replace(PLAN[PLAN.index("simulate") : PLAN.index("\nset")], 'data = "log.csv"'), encoding="utf-8"
+    )
+    outcome = caged("study", "run", "plan.toml", "--device", "cpu", cwd=plan.parent)
+    assert outcome.code == 1
+    assert '(in a plan: set = ["data.user_column=NAME"])' in outcome.err
 
 
 def test_neither_a_closed_terminal_nor_an_end_of_the_system_leaves_runs_behind() -> None:

@@ -81,6 +81,17 @@ def test_a_damaged_record_is_one_sentence(study: Path) -> None:
         refused(caged("study", command, PLAN, cwd=study), f"{path.relative_to(study)} is damaged", "'high'")
 
 
+def test_tables_do_not_count_records_of_a_log_that_has_changed(study: Path) -> None:
+    (study / "log.csv").write_text("user_id,item_id\n" + "".join(f"u{n},i{m}\n" for n in range(9) for m in range(6)))
+    text = (study / PLAN).read_text().replace('data = "epinions-caged"', 'data = "log.csv"')
+    (study / PLAN).write_text(text)
+    (study / "results" / "epinions-caged").rename(study / "results" / "log")
+    chosen = ("study", "tables", PLAN, "--only", "main,epinions,honest")
+    assert "log.csv holds other data than it was made with" in caged(*chosen, cwd=study).out
+    (study / "log.csv").unlink()
+    assert "not counted" not in caged(*chosen, cwd=study).out
+
+
 def test_figures_of_data_that_is_a_path_are_called_as_the_plan_calls_it(study: Path) -> None:
     text = (study / PLAN).read_text().replace('data = "epinions-caged"', 'data = "../logs/epinions-caged"')
     (study / PLAN).write_text(text)

@@ -11,6 +11,7 @@ import pytest
 
 from caged.data import Columns, load
 from caged.data.known.datasets import DATASETS
+from caged.data.source import check_max_id
 from caged.errors import DataError
 
 
@@ -47,6 +48,22 @@ def test_a_folder_of_part_files_is_one_log(tmp_path: Path) -> None:
     (folder / "notes.md").touch()
     with pytest.raises(DataError, match=r"has no train and no test file, found: .*the part files of one log"):
         load(folder)
+
+
+def test_what_has_no_largest_id_is_known_without_reading_it(tmp_path: Path) -> None:
+    refused = {name for name in DATASETS if refuses_max_id(name)}
+    assert refused == {"ml-1m", "ml-100k", "ml-latest-small", "coat", "lastfm"}
+    (tmp_path / "log.csv").touch()
+    assert refuses_max_id(str(tmp_path / "log.csv"))
+    assert not refuses_max_id(text_split(tmp_path / "set"))
+
+
+def refuses_max_id(source: object) -> bool:
+    try:
+        check_max_id(str(source))
+    except DataError:
+        return True
+    return False
 
 
 def test_the_parts_of_a_folder_share_the_catalogue_of_all(tmp_path: Path) -> None:

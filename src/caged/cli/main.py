@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import traceback
+from itertools import pairwise
 from typing import NoReturn, cast
 
 import typer
@@ -99,9 +100,20 @@ def _explain(error: typer.BadParameter) -> None:
     if error.ctx is not None and message == error.ctx.get_help():  # of a group, where no command is named
         say(message)
         return
-    message = " ".join(message.split()).replace(". ", "; ")
+    message = " ".join(message.split()).replace(". ", "; ").rstrip(".") + _as_given(error, message)
     command = error.ctx.command_path if error.ctx else "caged"
-    say(f"error: {message[0].lower()}{message[1:].rstrip('.')}; see {command} --help")
+    say(f"error: {message[0].lower()}{message[1:]}; see {command} --help")
+
+
+def _as_given(error: typer.BadParameter, message: str) -> str:
+    """What was typed for the option that is refused: beside pydantic, typer does not say it."""
+    names = getattr(getattr(error, "param", None), "opts", [])
+    given = ""
+    for word, after in pairwise([*sys.argv, ""]):
+        name, equals, value = word.partition("=")
+        if name in names:
+            given = ascii(value if equals else after)
+    return f" (given: {given})" if given and given not in message else ""
 
 
 def _refuse(error: CagedError) -> NoReturn:

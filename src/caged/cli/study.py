@@ -100,6 +100,8 @@ def run(
     if dry_run or not study.schedule.tasks:
         if as_json:
             print_json({**schedule_json(study), "outcome": None})
+        if not dry_run and (study.schedule.blocked or study.schedule.failed):
+            sys.exit(1)
         return
     threads = max(1, (os.cpu_count() or 1) // workers) if workers > 1 and study.device == "cpu" else None
     with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC(*ENDED_BY) as stop:

@@ -31,7 +31,7 @@ from caged.products.reproduction import (
     tables_html,
     text_tables,
 )
-from caged.products.study import Plan, chosen, read_plan, recorded
+from caged.products.study import Plan, at_hand, chosen, read_plan, recorded
 
 PlanFile = Annotated[Path, typer.Argument(help="Plan of the study, a TOML file.")]
 Only = Annotated[
@@ -79,7 +79,7 @@ def tables(
     read = read_plan(plan)
     words = listed(only)
     runs = chosen(read, words)
-    records = recorded(read.runs, _records_of(read, record))
+    records = recorded(read.runs, _records_of(read, record), at_hand())
     sections, protocols = ([word for word in words if word in kind] for kind in (read.sections, read.protocols))
     found = study_tables(read, records, runs, only=sections, protocols=protocols)
     command = command_line()
@@ -125,7 +125,7 @@ def figures(
         raise ConfigError(f"--format is '{kind}'; allowed: {', '.join(one[1:] for one in KINDS)}")
     read = read_plan(plan)
     runs = chosen(read, listed(only))
-    drawn = study_figures(read, recorded(read.runs, _records_of(read, record)), runs)
+    drawn = study_figures(read, recorded(read.runs, _records_of(read, record), at_hand()), runs)
     shown = {one.name: one.svg for one in drawn if one.svg is not None}
     missing = {one.name: one.reason for one in drawn if one.svg is None}
     if shown:

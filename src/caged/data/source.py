@@ -17,7 +17,7 @@ from caged.data.cgraph.reading import open_graph
 from caged.data.ids import Array, IdMap
 from caged.data.interactions import Interactions
 from caged.data.known import DATASETS, Dataset, dataset_in, dataset_named, folder_of
-from caged.data.known.layouts import find_file, suffix_decides
+from caged.data.known.layouts import Layout, find_file, suffix_decides
 from caged.data.matching import check_kinds, check_overlap
 from caged.data.parts import NOT_LIKED, NOT_LIKED_BEFORE, PARTS
 from caged.data.readers.canonical import is_canonical
@@ -349,10 +349,23 @@ def _listed_items(path: Path, ids: IdsAs) -> IdMap | None:
         ) from error
 
 
-def _no_max_id(path: Path) -> DataError:
+def check_max_id(source: str) -> None:
+    """Refuse what cannot have a catalogue up to its largest id, as far as that shows without reading it."""
+    if source in DATASETS:
+        if not any(map(_is_lightgcn_text, DATASETS[source].layouts)):
+            raise _no_max_id(source)
+    elif Path(source).is_file() and reader_for(Path(source)) is not read_lightgcn:
+        raise _no_max_id(source)
+
+
+def _is_lightgcn_text(layout: Layout) -> bool:
+    return layout.read is suffix_decides and {Path(name).suffix for name in layout.files.values()} == {".txt"}
+
+
+def _no_max_id(path: Path | str) -> DataError:
     return DataError(
-        f"{path} cannot have a catalogue up to its largest id: that needs LightGCN text (.txt), without column "
-        f"names, --ids text or a smallest rating; use catalogue 'occurring'"
+        f"{path} cannot have a catalogue up to its largest id, as protocol 'paper' has it: that needs LightGCN text "
+        f"(.txt), without column names, --ids text or a smallest rating; use protocol 'honest' (catalogue 'occurring')"
     )
 
 
@@ -373,7 +386,8 @@ def _read_up_to_max_id(
     if max(user_count, item_count) > MOST_ROWS:
         raise DataError(
             f"the largest id in {', '.join(map(str, files.values()))} is {max(user_count, item_count) - 1}, "
-            f"above {MOST_ROWS - 1}, the limit of a catalogue up to the largest id; use catalogue 'occurring'"
+            f"above {MOST_ROWS - 1}, the limit of a catalogue up to the largest id; use protocol 'honest' (catalogue "
+            "'occurring')"
         )
     user_ids, item_ids = IdMap.range(user_count), IdMap.range(item_count)
     return {

@@ -67,7 +67,9 @@ def read_recorded_users(record: Path, about: Mapping[str, Any]) -> dict[str, Arr
         raise RunError(f"cannot read {path}: {error.strerror}; {record} was recorded with it, so restore it") from error
     if _sum_of(content) != about["sha256"]:
         raise RunError(f"{path} is not the file that {record} was recorded with; restore both")
-    table = pq.read_table(io.BytesIO(content))
+    # Without threads: one of Arrow's that lets go of Python's bytes while Python ends aborts the process.
+    with pq.ParquetFile(pa.BufferReader(content)) as file:
+        table = file.read(use_threads=False)
     return {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in table.column_names}
 
 

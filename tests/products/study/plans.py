@@ -10,7 +10,7 @@ SMALL = """
 title = "small"
 
 [datasets.first]
-data = "lastfm"
+data = "gowalla"
 presets = ["epinions"]
 set = ["train.epochs=3"]
 on.paper.set = ["train.epochs=4"]

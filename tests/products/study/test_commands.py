@@ -18,7 +18,7 @@ def runs(tmp_path):
 
 def test_a_training_has_all_that_the_plan_says(runs):
     assert command(runs["first-honest-wide-1"], PLACES) == [
-        *("train", "--data", "lastfm", "--protocol", "honest", "--method", "lightgcn", "--preset", "epinions"),
+        *("train", "--data", "gowalla", "--protocol", "honest", "--method", "lightgcn", "--preset", "epinions"),
         *("--set", "train.epochs=3", "--set", "method.embedding_size=32", "--seed", "1"),
         *("--record", "results", "--variant", "wide", "--no-report", "--out", "runs/first-honest-wide-1"),
     ]

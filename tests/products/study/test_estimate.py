@@ -110,7 +110,7 @@ def test_records_are_read_and_what_is_none_is_passed_over(runs, tmp_path):
     run = runs["first-honest-wide-1"]
     folder = (tmp_path / run.place).parent
     folder.mkdir(parents=True)
-    dataset = {"name": "lastfm", "interactions": {"train": 1000}}
+    dataset = {"name": "gowalla", "interactions": {"train": 1000}}
     content = content_of(run, dataset=dataset, training={"epochs": 20}, memory={"process_gib": 0.3})
     (folder / "seed1.json").write_text(json.dumps(content), encoding="utf-8")
     (folder / "seed2.json").write_text(json.dumps({**content, "status": "failed"}), encoding="utf-8")

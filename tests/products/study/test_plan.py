@@ -79,7 +79,7 @@ def test_words_that_fit_nothing_are_refused(plan, only, said):
 
 def test_the_place_of_a_record_is_that_of_caged_train(plan):
     places = {run.name: str(run.place) for run in plan.runs}
-    assert places["first-honest-wide-1"] == "lastfm/honest/lightgcn-wide/seed1.json"
+    assert places["first-honest-wide-1"] == "gowalla/honest/lightgcn-wide/seed1.json"
     assert places["second-honest-ease-3"] == "ml-100k/honest/ease/seed3.json"
     assert places["second-honest-adjusted-2"] == "ml-100k/honest/lightgcn-adjusted/seed2.json"
 

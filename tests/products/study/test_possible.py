@@ -34,6 +34,19 @@ def test_runs_that_can_be_made_pass(tmp_path):
         ('variant = "wide"', 'variant = "wide"\nthreads = 100000', "wide", "threads is 100000"),
         ('variant = "wide"', 'variant = "wide+"', "wide", "variant 'wide+' must consist of"),
         ('keep = "99%"', 'keep = "a lot"', "adjusted", "keep is 'a lot'"),
+        ('adjust = "lightgcn"', 'adjust = "ease"', "adjusted", "row 'ease' (ease) keeps no validation part"),
+        (
+            'protocols = ["honest"]\nrows = ["lightgcn", "adjusted", "ease"]',
+            'protocols = ["paper"]\nrows = ["adjusted"]',
+            "adjusted",
+            "row 'lightgcn' (lightgcn) keeps no validation part",
+        ),
+        (
+            'protocols = ["honest"]\nrows = ["lightgcn", "adjusted", "ease"]',
+            'protocols = ["paper"]\nrows = ["ease"]',
+            "ease",
+            "ml-100k cannot have a catalogue up to its largest id",
+        ),
         ('keep = "99%"', 'form = "quota"', "adjusted", "unknown form 'quota'"),
     ],
 )
@@ -44,6 +57,12 @@ def test_what_cannot_be_made_names_its_row(tmp_path, before, after, row, said):
         check_runs(plan, plan.runs)
     assert said in str(raised.value)
     assert f"plan.toml: row '{row}' on dataset " in str(raised.value)
+
+
+def test_a_closed_form_that_keeps_a_validation_part_can_be_adjusted(tmp_path):
+    held = SMALL.replace('method = "ease"', 'method = "ease"\nset = ["train.validation=yes"]')
+    plan = plan_of(held.replace('adjust = "lightgcn"', 'adjust = "ease"'), tmp_path)
+    check_runs(plan, plan.runs)
 
 
 def test_only_what_is_to_be_run_is_checked(tmp_path):

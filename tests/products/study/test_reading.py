@@ -74,8 +74,9 @@ def test_a_market_is_part_of_the_run(tmp_path):
         ('init = "lightgcn"', 'init = "nothing"', "unknown row to start from 'nothing'"),
         ('init = "lightgcn"', 'init = "galore"', "needs itself"),
         ('init = "lightgcn"', 'init = "scale"', "unknown row to start from 'scale'"),
-        ('variant = "wide"', "", "both write lastfm/honest/lightgcn/seed1.json"),
+        ('variant = "wide"', "", "both write gowalla/honest/lightgcn/seed1.json"),
         ("on.second.set", "on.third.set", "unknown name 'third'"),
+        ("[[sections.main.grids]]", "[sections.main.grids]", "write [[sections.NAME.grids]] with two brackets"),
         (", values = [0.5, 2] }", " }", "lacks its key or its values"),
         ("values = [0.5, 2]", "values = []", "lacks its key or its values"),
         ("values = [0.5, 2]", "values = 3", "values in vary of row 'scale' is 3; it must be a list"),
@@ -107,6 +108,12 @@ def test_what_does_not_fit_is_one_sentence(tmp_path, before, after, said):
     assert said in str(raised.value)
     assert "plan.toml" in str(raised.value)
     assert "\n" not in str(raised.value).strip()
+
+
+def test_records_may_lie_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    plan = plan_of('results = "~/records"\n' + SMALL, tmp_path)
+    assert plan.results == tmp_path / "home" / "records"
 
 
 def test_a_plan_without_runs_is_refused(tmp_path):

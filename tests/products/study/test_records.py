@@ -36,6 +36,9 @@ def content_of(run, **changed):
 
 def write(run, root, **changed):
     path = root / run.place
+    if run.market is not None:
+        market_file(root, run).parent.mkdir(parents=True, exist_ok=True)
+        market_file(root, run).write_text(json.dumps({"parameters": market_parameters(run)}), encoding="utf-8")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content_of(run, **changed)), encoding="utf-8")
 
@@ -108,7 +111,7 @@ def test_another_device_than_the_plan_fixes_is_another_run(runs):
 def test_the_test_part_of_a_known_dataset_is_checked(runs):
     run = runs["first-honest-lightgcn-1"]
     other = {"fingerprints": {"train": "x", "valid": "y", "test": "z"}, "split_fingerprint": SPLIT}
-    assert difference(run, content_of(run, dataset=other)) == "its test part is not that of lastfm"
+    assert difference(run, content_of(run, dataset=other)) == "its test part is not that of gowalla"
 
 
 def test_a_record_on_another_split_than_the_others_does_not_count(runs, tmp_path):
@@ -177,13 +180,27 @@ def test_a_copy_of_another_record_is_another_run(runs, key, value):
 def test_records_beside_another_market_are_of_other_data(runs, tmp_path):
     run = replace(runs["first-honest-ease-1"], data="shop", market=(("seed", 3), ("user_count", 80)))
     write(run, tmp_path)
-    assert recorded([run], tmp_path)[run].finished  # of an earlier version, which did not say
-    path = market_file(tmp_path, run)
-    path.write_text(json.dumps({"parameters": market_parameters(run)}))
     assert recorded([run], tmp_path)[run].finished
     (found,) = recorded([replace(run, market=(("seed", 4), ("user_count", 80)))], tmp_path).values()
     assert found.state == "other"
     assert "on a market of other parameters" in found.reason
+    path = market_file(tmp_path, run)
+    path.write_text("{")
+    (found,) = recorded([run], tmp_path).values()
+    assert (found.state, found.reason.startswith(f"{path} is not readable JSON")) == ("other", True)
+    path.unlink()
+    (found,) = recorded([run], tmp_path).values()
+    assert (found.state, found.reason.endswith("is missing")) == ("other", True)
+
+
+def test_a_record_that_is_cut_off_leaves_the_others_alone(runs, tmp_path):
+    cut, whole = runs["first-honest-ease-1"], runs["first-honest-wide-1"]
+    for run in (cut, whole):
+        write(run, tmp_path)
+    (tmp_path / cut.place).write_text('{"status": "finis')
+    found = recorded([cut, whole], tmp_path)
+    assert (found[cut].state, found[whole].state) == ("other", "finished")
+    assert "is not readable JSON" in found[cut].reason
 
 
 def test_records_of_a_log_are_compared_with_the_log(runs, tmp_path):

@@ -47,6 +47,8 @@ if told.get("code", 0) == 0 or told.get("recorded"):
     record.write_text(json.dumps({**told["content"], **told.get("changed", {})}))
 with (here / "calls.txt").open("a") as file:
     print(json.dumps([folder.name, time.monotonic(), None]), file=file)
+if "kill_after" in told:
+    os.kill(os.getpid(), told["kill_after"])
 sys.exit(told.get("code", 0))
 """
 
@@ -206,6 +208,28 @@ def test_a_record_stays_as_it_is_when_its_run_is_made_again_for_another(stage):
     assert stage.places.record(stage.runs[lightgcn]).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "end", [{"kill_after": signal.SIGABRT}, {"code": 1, "recorded": True}, {"code": 130, "recorded": True}]
+)
+def test_a_run_that_ends_badly_after_it_was_recorded_is_finished(stage, end, monkeypatch):
+    """As one does that is asked to stop, or aborts, while Python ends."""
+    shared = []
+    monkeypatch.setattr(module, "say_shared", lambda record, runs: shared.append(record.run.name))
+    outcome = stage.run(FIRST, told={FIRST: end})
+    assert names(outcome.finished) == shared == [FIRST]
+    record = json.loads(stage.places.record(stage.runs[FIRST]).read_text())
+    assert record["status"] == "finished"
+    assert "error" not in record
+
+
+def test_an_old_record_does_not_make_a_failed_run_finished(stage):
+    """Of a run that another needs: its own record says nothing about how it went now."""
+    lightgcn = "first-honest-lightgcn-1"
+    stage.record(lightgcn)
+    outcome = stage.run(schedule=stage.schedule("first-honest-galore-1"), told={lightgcn: {"code": 1, "says": "no"}})
+    assert names(outcome.failed) == [lightgcn]
+
+
 def test_what_was_finished_meanwhile_is_not_made_again(stage, monkeypatch):
     """By another study, after this one looked."""
     again = []
@@ -243,6 +267,10 @@ def test_a_market_is_told_beside_its_records(stage, monkeypatch):
     path.write_text('{"parameters": {"seed": 5}}')
     (reason,) = stage.run(schedule=schedule).refused.values()
     assert "on a market of other parameters" in reason
+    path.unlink()
+    (reason,) = stage.run(schedule=schedule).refused.values()
+    assert "is missing; move the records away" in reason
+    assert not path.exists()  # what is recorded is not said to be of today's market
 
 
 def test_a_run_that_failed_again_says_why_it_did_now(stage):

@@ -11,7 +11,7 @@ from caged.products.study.schedule import make_schedule, with_needed
 from tests.products.study.plans import SMALL, plan_of
 from tests.products.study.test_records import content_of, write
 
-TEXT = SMALL.replace('data = "lastfm"', "simulate = { seed = 1 }").replace(
+TEXT = SMALL.replace('data = "gowalla"', "simulate = { seed = 1 }").replace(
     'data = "ml-100k"', "simulate = { seed = 2 }"
 )
 
@@ -130,6 +130,20 @@ def test_of_a_run_that_is_finished_here_only_the_record_is_written(world):
     assert schedule.seconds == 0
 
 
+def test_a_run_that_lacks_only_its_record_needs_nothing_more(world, tmp_path, monkeypatch):
+    """Neither the run that it started from nor the data."""
+    for name in ("first-honest-galore-1", "first-honest-adjusted-1"):
+        init = content_of(world.runs[name]).get("init")
+        world.fill_folder(name, **({"init": init} if init else {}))
+        assert done(world.schedule(name)) == [(name, "record")]
+    (tmp_path / "known").mkdir()
+    elsewhere = World(tmp_path / "known", SMALL)
+    monkeypatch.setenv("CAGED_DATA", str(tmp_path / "nothing"))
+    assert elsewhere.schedule("first-honest-wide-1").blocked
+    elsewhere.fill_folder("first-honest-wide-1")
+    assert done(elsewhere.schedule("first-honest-wide-1")) == [("first-honest-wide-1", "record")]
+
+
 def test_a_folder_of_another_run_is_left_alone(world):
     world.fill_folder("first-honest-wide-1")
     path = world.places.folder(world.runs["first-honest-wide-1"]) / "run.json"
@@ -151,6 +165,6 @@ def test_what_this_machine_lacks_is_said(tmp_path, monkeypatch):
     world = World(tmp_path, SMALL.replace('device = "cpu"', 'device = "cuda"').replace("ml-100k", "no-such-data"))
     reasons = {run.name: reason for run, reason in world.schedule().blocked.items()}
     assert reasons["first-honest-ease-1"] == "it is to run on cuda, and there is none here"
-    assert "lastfm" in reasons["first-honest-galore-1"]
+    assert "gowalla" in reasons["first-honest-galore-1"]
     assert "caged data get" in reasons["first-honest-wide-1"]
-    assert reasons["second-honest-lightgcn-1"] == "its data, no-such-data, is not here"
+    assert reasons["second-honest-lightgcn-1"].startswith("its data, no-such-data, is not here; give")

@@ -15,7 +15,7 @@ view      words and tables about it
 
 from caged.products.study.plan import Plan, PlannedRun, chosen
 from caged.products.study.reading import read_plan
-from caged.products.study.records import Recorded, recorded, specification
+from caged.products.study.records import Recorded, at_hand, recorded, specification
 from caged.products.study.runner import Outcome
 from caged.products.study.schedule import Wishes
 from caged.products.study.study import Study, make_study, run_study
@@ -35,6 +35,7 @@ __all__ = [
     "Recorded",
     "Study",
     "Wishes",
+    "at_hand",
     "chosen",
     "make_study",
     "outcome_json",

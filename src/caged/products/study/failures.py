@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import signal
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from caged.runs.folder import FORMAT, now
 from caged.runs.results import shareable
 
 ERROR = "error: "
+COLUMN = re.compile(r"--(user|item|rating|timestamp)-column")
 
 
 def reason_in(log: Path, code: int) -> str:
@@ -27,6 +29,12 @@ def reason_in(log: Path, code: int) -> str:
         more = ", as systems do when memory runs out" if name == "SIGKILL" else ""
         return f"its process was ended by {name}{more}"
     return told[-1] if told else lines[-1] if lines else f"its process ended with exit code {code}"
+
+
+def as_a_plan_says_it(reason: str) -> str:
+    """What the command line advises, in the words of a plan."""
+    column = COLUMN.search(reason)
+    return reason if column is None else f'{reason} (in a plan: set = ["data.{column[1]}_column=NAME"])'
 
 
 def record_failure(run: PlannedRun, record: Recorded, reason: str, command: Sequence[str]) -> None:

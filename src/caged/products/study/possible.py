@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from caged.data.source import check_max_id
 from caged.errors import CagedError, ConfigError
 from caged.products.study.plan import Plan, PlannedRun
 from caged.products.study.records import adjustment_of, specification
+from caged.runs.protocols import PAPER
 from caged.runs.results import ResultPlace
 
 if TYPE_CHECKING:
@@ -34,14 +36,29 @@ def _check(run: PlannedRun) -> None:
     if run.needs is not None and run.needs.kind == "adjust":
         raise ConfigError(f"it starts from row '{run.needs.row}', which adjusts another; name a row that is trained")
     if run.kind == "adjust":
+        assert run.needs is not None
         adjustment_of(run)
+        _check_adjusted(run.needs)
         return
     spec = specification(run)
+    if run.protocol == PAPER.name and run.market is None:
+        check_max_id(run.data)
     check_threads(run.threads)
     if "--save-weights" in run.options:
         check_learns_weights(run.method)
     if run.needs is not None:
         _check_start(run.needs, spec)
+
+
+def _check_adjusted(needed: PlannedRun) -> None:
+    """The strength is chosen on a validation part that the model has not been trained on."""
+    from caged.runs.execute import holds_back_validation  # with torch
+
+    if needed.protocol == PAPER.name or not holds_back_validation(specification(needed)):
+        raise ConfigError(
+            f"row '{needed.row}' ({needed.method}) keeps no validation part, on which the strength would be chosen; "
+            'adjust a row under honest that does: one that is trained, or one with set = ["train.validation=yes"]'
+        )
 
 
 def _check_start(needed: PlannedRun, spec: ExperimentSpec) -> None:

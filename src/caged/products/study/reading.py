@@ -96,7 +96,7 @@ class _Reader:
         return Plan(
             path=self.path,
             title=self.top.get("title", self.path.stem),
-            results=Path(os.path.normpath(self.path.parent / self._results())),
+            results=Path(os.path.normpath(self.path.parent / self._results().expanduser())),
             runs=tuple(ordered(found.values())),
             datasets=tuple(self.datasets),
             protocols=tuple(self.protocols),
@@ -264,7 +264,8 @@ class _Reader:
             if key not in known:
                 raise self._error(f"{where} has '{key}'; known: {', '.join(known)}{suggestion(key, known)}")
             if not isinstance(value, known[key]) or (known[key] is int and isinstance(value, bool)):
-                raise self._error(f"{key} in {where} is {described(value)}; it must be {_WORDS[known[key]]}")
+                more = ", write [[sections.NAME.grids]] with two brackets" if key == "grids" else ""
+                raise self._error(f"{key} in {where} is {described(value)}; it must be {_WORDS[known[key]]}{more}")
         for key in ("presets", "set"):
             for text in values.get(key, []):
                 if not isinstance(text, str):

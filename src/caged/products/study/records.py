@@ -17,7 +17,7 @@ from caged.arguments import choice
 from caged.config import build, value_text
 from caged.data.known import DATASETS
 from caged.data.market import MarketConfig
-from caged.errors import CagedError
+from caged.errors import CagedError, RunError
 from caged.evaluation.adjust.choice import FORMS, KEEP, OF_SCORES, parsed_share
 from caged.files import json_ready, read_json
 from caged.products.study.plan import PlannedRun
@@ -75,15 +75,20 @@ def _read(run: PlannedRun, root: Path, look: Look) -> Recorded:
     path = root / run.place
     if not path.is_file():
         return Recorded(run, path, "missing")
-    content = read_json(path)
+    try:
+        content = read_json(path)
+    except RunError as error:
+        return Recorded(run, path, "other", reason=str(error))
     if not has_form(content):
         return Recorded(run, path, "other", reason="it is not a record, or damaged")
-    status = content["status"]
     reason = difference(run, content) or other_market(run, root)
-    if reason is None and status == "finished":
+    if reason is None and content["status"] == "finished":
         reason = look(run, content)
-    if reason is not None:
-        return Recorded(run, path, "other", content, reason)
+    return Recorded(run, path, "other", content, reason) if reason is not None else _of_run(run, path, content)
+
+
+def _of_run(run: PlannedRun, path: Path, content: dict[str, Any]) -> Recorded:
+    status = content["status"]
     if status == "finished":
         return Recorded(run, path, "finished", content)
     if status == "failed":
@@ -214,11 +219,16 @@ def market_parameters(run: PlannedRun) -> dict[str, Any]:
 
 
 def other_market(run: PlannedRun, root: Path) -> str | None:
-    """Whether the records below `root` are on another market than the plan has."""
-    path = market_file(root, run)
-    if run.market is None or not path.is_file():
+    """Why the records below `root` are not known to be on the market of the plan."""
+    if run.market is None:
         return None
-    said = read_json(path)
+    path = market_file(root, run)
+    if not path.is_file():
+        return f"{path}, which says on what market the records beside it are, is missing"
+    try:
+        said = read_json(path)
+    except RunError as error:
+        return str(error)
     if isinstance(said, dict) and said.get("parameters") == market_parameters(run):
         return None
     return f"{path} says that the records beside it are on a market of other parameters"

@@ -20,7 +20,7 @@ from typing import IO, Any
 from caged.errors import CagedError, RunError
 from caged.files import make_parent, read_sealed_json, write_json
 from caged.products.study.commands import Places, command, resume_command
-from caged.products.study.failures import reason_in, record_failure
+from caged.products.study.failures import as_a_plan_says_it, reason_in, record_failure
 from caged.products.study.market import make_market
 from caged.products.study.plan import PlannedRun
 from caged.products.study.records import Recorded, market_file, market_parameters, other_market, recorded
@@ -158,10 +158,11 @@ class Runner:
 
     def _make_market(self, run: PlannedRun) -> None:
         assert run.market is not None
-        if (reason := other_market(run, self.places.results)) is not None:
-            raise RunError(f"{reason}; move them away with it, or give another --record")
-        make_market(run.market, self.places.market(run), self.places.market_as_text(run))
         place = market_file(self.places.results, run)
+        has_records = any(place.parent.glob("*/*/seed*.json"))
+        if (place.exists() or has_records) and (reason := other_market(run, self.places.results)) is not None:
+            raise RunError(f"{reason}; move the records away with all that is beside them, or give another --record")
+        make_market(run.market, self.places.market(run), self.places.market_as_text(run))
         if not place.exists():
             make_parent(place)
             write_json(place, {"parameters": market_parameters(run)})
@@ -188,7 +189,7 @@ class Runner:
     def _ended(self, active: _Active) -> None:
         run, code = active.task.run, active.process.returncode
         record = recorded([run], self.places.results)[run]
-        if code == 0 and record.finished:
+        if record.finished and (code == 0 or self._was_made(active, record)):
             if not active.task.recorded:
                 say_shared(record, active.shared / max(time.monotonic() - active.begun, POLL))
             self.outcome.finished.append(run)
@@ -205,11 +206,17 @@ class Runner:
         elif code == 0:  # whatever it did, it is not the run of the plan
             self._refused(run, f"its record is not one of the plan: {record.reason or record.state}")
         elif code == BAD_INPUT and not RunFolder.is_one(self.places.folder(run)):  # nothing of it was begun
-            self._refused(run, reason_in(self.places.log(run), code))
+            self._refused(run, as_a_plan_says_it(reason_in(self.places.log(run), code)))
         else:
             reason = reason_in(self.places.log(run), code)
             record_failure(run, record, reason, ["caged", *self._arguments(active.task)])
             self._failed(run, reason)
+
+    def _was_made(self, active: _Active, record: Recorded) -> bool:
+        """Whatever ended its process then: it had written all that a run leaves."""
+        if active.task.recorded:
+            return status_in(self.places.folder(active.task.run)) == "finished"
+        return bool(record.content != active.before)
 
     def _failed(self, run: PlannedRun, reason: str) -> None:
         self.outcome.failed[run] = reason

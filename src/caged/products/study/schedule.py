@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from caged.data.known import DATASETS, folder_of
-from caged.errors import CagedError, DataError
+from caged.errors import CagedError, DataError, suggestion
 from caged.files import read_json
 from caged.products.study.commands import Places
 from caged.products.study.estimate import STARTING, Estimate
@@ -103,7 +103,9 @@ class _Maker:
             self._add(run, wanted=True)
 
     def _obstacle(self, run: PlannedRun) -> str | None:
-        """Why it cannot be run here, itself or what it needs."""
+        """Why it cannot be run here, itself or what it needs. What was run needs no more than its record."""
+        if self._stands_here(run):
+            return None
         if run.needs is not None and not self._is_scheduled(run.needs) and not self._stands_here(run.needs):
             needed = self.found[run.needs]
             if needed.state == "failed" and not self.wishes.retry_failed:
@@ -120,7 +122,10 @@ class _Maker:
         if run.market is not None or (run.data not in DATASETS and Path(run.data).exists()):
             return None
         if run.data not in DATASETS:
-            return f"its data, {run.data}, is not here"
+            return (
+                f"its data, {run.data}, is not here{suggestion(run.data, DATASETS)}; give the name of a dataset, or a "
+                f"path from where you call caged"
+            )
         try:
             folder_of(DATASETS[run.data])
         except DataError as error:
@@ -142,7 +147,7 @@ class _Maker:
     def _add(self, run: PlannedRun, *, wanted: bool) -> None:
         if self._is_scheduled(run):
             return
-        if run.needs is not None and not self._stands_here(run.needs):
+        if run.needs is not None and not self._stands_here(run.needs) and not self._stands_here(run):
             self._add(run.needs, wanted=False)
         self.schedule.tasks.append(self._task(run, wanted))
 
