@@ -56,7 +56,7 @@ def test_rows_that_a_figure_leaves_out_are_told(study: Path) -> None:
     for run in runs_of(plan, "caged"):
         write_record(plan, run, 0.12, history=history)
     chosen = ("study", "figures", PLAN, "--only", "epinions,honest,main", "-o", "drawn")
-    said = "LightGCN: their records hold no learning curve"
+    said = "LightGCN (no learning curve recorded)"
     assert f"note: learning-epinions-caged-honest leaves out {said}\n" in caged(*chosen, cwd=study).err
     assert json.loads(caged(*chosen, "--json", cwd=study).out)["left_out"] == {"learning-epinions-caged-honest": said}
 

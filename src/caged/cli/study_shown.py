@@ -113,8 +113,8 @@ def figures(
 ) -> None:
     """Draw the figures of a study: curves over a setting, trade-off, learning curves, densities.
 
-    A figure is drawn from what is recorded; if nothing is, the command says which one and why. So it does for rows
-    whose records hold no learning curve.
+    A figure is drawn from what is recorded; if nothing is, the command says which one and why. It names the
+    rows whose records hold no learning curve, too.
 
     Examples:
 

@@ -161,9 +161,7 @@ def test_rows_without_a_learning_curve_are_named(plan: Plan) -> None:
     assert drawn(plan)["learning-epinions-caged-honest"].left_out == ""  # the others are not run
     record_all(plan, "lightgcn", 0.1)
     record_all(plan, "ips", 0.1)
-    assert drawn(plan)["learning-epinions-caged-honest"].left_out == (
-        "LightGCN, IPS: their records hold no learning curve"
-    )
+    assert drawn(plan)["learning-epinions-caged-honest"].left_out == ("LightGCN, IPS (no learning curve recorded)")
 
 
 def test_what_is_adjusted_has_no_learning_curve_of_its_own(plan: Plan) -> None:

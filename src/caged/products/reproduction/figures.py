@@ -254,7 +254,7 @@ def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, See
         markers=False,
     )
     listed = ", ".join(titles[row] for row in without)
-    left_out = f"{listed}: their records hold no learning curve" if without else ""
+    left_out = f"{listed} (no learning curve recorded)" if without else ""
     return Drawn(name, standalone(drawing, title), left_out=left_out)
 
 
