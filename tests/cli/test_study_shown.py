@@ -50,6 +50,17 @@ def test_figures_are_written_and_missing_ones_named(study: Path) -> None:
     assert "densities-epinions-caged-honest" in told["missing"]
 
 
+def test_rows_that_a_figure_leaves_out_are_told(study: Path) -> None:
+    plan = read_plan(study / PLAN)
+    history = [{"stage": "train", "epochs": [1, 2], "values": [0.1, 0.2]}]
+    for run in runs_of(plan, "caged"):
+        write_record(plan, run, 0.12, history=history)
+    chosen = ("study", "figures", PLAN, "--only", "epinions,honest,main", "-o", "drawn")
+    said = "LightGCN (no learning curve recorded)"
+    assert f"note: learning-epinions-caged-honest leaves out {said}\n" in caged(*chosen, cwd=study).err
+    assert json.loads(caged(*chosen, "--json", cwd=study).out)["left_out"] == {"learning-epinions-caged-honest": said}
+
+
 def test_a_plan_of_which_nothing_is_recorded_yet_has_tables_and_no_figures(tmp_path: Path) -> None:
     plan = small_plan(tmp_path)
     outcome = caged("study", "tables", PLAN, "--only", "main,epinions,honest", cwd=tmp_path)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -9,7 +10,7 @@ import pytest
 
 from caged.page.charts import Row, Series, bar_chart, line_chart, row_chart
 from caged.page.numbers import percent
-from caged.page.svg import REFERENCE
+from caged.page.svg import REFERENCE, text_width
 
 NASTY = 'A < B & "C"'
 TWO = [Series(NASTY, [0.1, 0.2, 0.3]), Series("other", [0.3, 0.0, 0.1], look=REFERENCE)]
@@ -151,6 +152,34 @@ def test_long_names_are_cut_but_said_in_full() -> None:
     assert name not in written(drawing)
     assert any(text.endswith("...") for text in written(drawing))
     assert spoken(drawing) == [f"{name}: 0.2"]
+
+
+def words_below(drawing: str) -> dict[str, float]:
+    """What is written below the horizontal axis, and where its middle is."""
+    texts = [text for text in parsed(drawing).iter("text") if text.get("text-anchor") == "middle"]
+    return {text.text or "": float(text.get("x", "nan")) for text in texts}
+
+
+def test_words_of_places_that_lie_together_do_not_touch() -> None:
+    x = [1e-6, 1e-5, 1e-3, 1e-2, 1e-1]
+    shown = words_below(line_chart(x, [Series("m", [0.1] * 5)], title="t", x_format=lambda place: f"{place:g}"))
+    assert list(shown) == ["1e-06", "0.01", "0.1"]
+    for (left, start), (right, end) in pairwise(shown.items()):
+        assert start + text_width(left) / 2 < end - text_width(right) / 2
+
+
+def test_a_logarithmic_axis_spreads_magnitudes_and_says_the_values() -> None:
+    x = [1e-6, 1e-5, 1e-3, 1e-2, 1e-1]
+    drawing = line_chart(x, [Series("m", [0.1] * 5)], title="t", x_format=lambda place: f"{place:g}", logarithmic=True)
+    shown = words_below(drawing)
+    assert list(shown) == ["1e-06", "1e-05", "0.001", "0.01", "0.1"]
+    first, second, third, fourth, fifth = shown.values()
+    assert third - second == pytest.approx(2 * (second - first), abs=0.3)
+    assert fifth - fourth == pytest.approx(second - first, abs=0.3)
+    assert spoken(drawing)[0] == "1e-06, m: 0.1"
+    ticked = line_chart(x, [Series("m", [0.1] * 5)], title="t", x_ticks=[1e-8, 1e-1], logarithmic=True)
+    assert "nan" not in ticked
+    assert len(words_below(ticked)) == 2
 
 
 def test_crowded_places_are_thinned_out() -> None:

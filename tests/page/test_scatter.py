@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import combinations
 
-from caged.page.scatter import Box, Point, _crosses, names_beside, scatter
+from caged.page.scatter import Box, Point, _crosses, _placed, names_beside, scatter
 from caged.page.svg import text_width
 
 
@@ -58,6 +58,82 @@ def test_an_interval_ends_where_the_axis_begins() -> None:
     assert ">lower</text>" in drawing
     (start,) = re.findall(r'<line x1="([-\d.]+)"[^>]*stroke-width:1.25', drawing)
     assert 0 <= float(start) < 100
+
+
+def boxes_in(drawing: str, words: str) -> list[Box]:
+    """Where the lines of names are drawn that hold these words, as far as widths are known."""
+    found = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)" style="[^"]*paint-order[^>]*>([^<]*)</text>', drawing)
+    placed = [(float(x), float(y), text) for x, y, text in found if words in text]
+    return [Box(x, y - 12, x + text_width(text), y + 4) for x, y, text in placed]
+
+
+def test_a_name_stands_beside_the_intervals_of_its_point_and_of_others() -> None:
+    across, upward = Point(0.5, 0.5, x_interval=(0.3, 0.7)), Point(0.5, 0.5, y_interval=(0.2, 0.8))
+    both = Point(0.5, 0.5, (0.3, 0.7), (0.2, 0.8))
+    far = {"low": Point(0.0, 0.0), "high": Point(1.0, 1.0)}
+    long = {"long": Point(0.2, 0.55, (0.1, 0.9))}  # passes where the name would else stand, above a point
+    for points in ({"near": across}, {"near": upward}, {"near": both}, {"near": across, **long}):
+        drawing = drawn({**far, **points})
+        assert not any(name.touches(bar) for name in boxes_in(drawing, "near") for bar in bars_in(drawing))
+        assert "stroke-width:.75" not in drawing
+
+
+def bars_in(drawing: str) -> list[Box]:
+    """The intervals."""
+    found = re.findall(
+        r'<line x1="([-\d.]+)" y1="([-\d.]+)" x2="([-\d.]+)" y2="([-\d.]+)"[^>]*stroke-width:1.25', drawing
+    )
+    return [Box(*map(float, one)) for one in found]
+
+
+def test_a_name_that_cannot_but_cross_an_interval_does_not_hide_it() -> None:
+    points = {f"a method called {number}": Point(0.5, 0.5, (0.1, 0.9), (0.0, 1.0)) for number in range(12)}
+    drawing = drawn(points)
+    last_name = max(drawing.index(f">{name}</text>") for name in points)
+    assert last_name < drawing.index("stroke-width:1.25")
+
+
+def test_long_names_are_broken_into_lines_that_neither_touch_nor_leave_the_drawing() -> None:
+    long = "CAGED number {} with the likelihood of the published code, constant weights and momentum, for 100 epochs"
+    points = {long.format(number): Point(0.1 + 0.1 * number, 0.1 * number) for number in range(5)}
+    points["x" * 100] = Point(0.45, 0.1)
+    drawing = drawn(points)
+    lines = boxes_in(drawing, "")
+    assert len(lines) > len(points)
+    assert all(line.left >= 0 and line.right <= 720 for line in lines)
+    assert not any(
+        one.touches(Box(other.left, other.top + 1, other.right, other.bottom - 1))
+        for one, other in combinations(lines, 2)
+    )
+    assert all(f"<title>{name}: " in drawing for name in points)  # in full under the pointer
+    assert len(boxes_in(drawing, "CAGED number")) == 5
+
+
+def test_a_name_in_one_line_leaves_room_for_others() -> None:
+    plot, point = Box(0, 0, 400, 300), (10.0, 150.0)
+    assert len(_placed("a name of a third of the width", point, 1.0, plot, [], []).lines) == 1
+    assert len(_placed("a name of nearly all of the width, and yet it would fit", point, 1.0, plot, [], []).lines) == 2
+
+
+def test_a_name_is_as_narrow_as_it_has_to_be_and_at_last_hides_least() -> None:
+    plot, point, name = Box(0, 0, 300, 300), (10.0, 150.0), "one two three four five"
+    column = Box(100, 0, 300, 300)  # taken: there is room for narrow lines only
+    found = _placed(name, point, 1.0, plot, [column], [])
+    assert (found.lines, found.away) == (["one two", "three four", "five"], 0)
+    everywhere, upper = Box(0, 0, 300, 300), Box(0, 0, 300, 151)
+    assert _placed(name, point, 1.0, plot, [everywhere, upper], []).box.top > 151
+
+
+def test_a_name_of_a_point_on_another_one_may_stand_further_away() -> None:
+    """The line to it begins at both points: it is not cut off by the other one."""
+    places = {"first": (150.0, 150.0), "second": (150.0, 150.0)}
+    around = [Box(100, 120, 200, 148), Box(100, 152, 200, 180)] * 3  # hides three things everywhere near
+    (line,) = re.findall(
+        r"<line .*?/>", "".join(names_beside({"second": (150.0, 150.0)}, [], Box(0, 0, 300, 300), around))
+    )
+    lines = re.findall(r"<line .*?/>", "".join(names_beside(places, [], Box(0, 0, 300, 300), around)))
+    assert len(lines) == 2
+    assert line == lines[0]
 
 
 def test_lines_lie_below_all_names() -> None:

@@ -113,7 +113,8 @@ def figures(
 ) -> None:
     """Draw the figures of a study: curves over a setting, trade-off, learning curves, densities.
 
-    A figure is drawn from what is recorded; if nothing is, the command says which one and why.
+    A figure is drawn from what is recorded; if nothing is, the command says which one and why. It names the
+    rows whose records hold no learning curve, too.
 
     Examples:
 
@@ -128,18 +129,21 @@ def figures(
     drawn = study_figures(read, recorded(read.runs, _records_of(read, record), at_hand()), runs)
     shown = {one.name: one.svg for one in drawn if one.svg is not None}
     missing = {one.name: one.reason for one in drawn if one.svg is None}
+    left_out = {one.name: one.left_out for one in drawn if one.left_out}
     if shown:
         folder = make_writable_folder(out)
         check_figure(folder / f"figure.{kind}")
         for name, text in shown.items():
             write_figure(folder / f"{name}.{kind}", text)
     if as_json:
-        print_json({"figures": [out / f"{name}.{kind}" for name in shown], "missing": missing})
+        print_json({"figures": [out / f"{name}.{kind}" for name in shown], "missing": missing, "left_out": left_out})
         return
     for name in shown:
         print_text(str(out / f"{name}.{kind}"))
     for name, reason in missing.items():
         say(f"note: no {name}: {reason}")
+    for name, rows in left_out.items():
+        say(f"note: {name} leaves out {rows}")
 
 
 def _records_of(plan: Plan, record: Path | None) -> Path:

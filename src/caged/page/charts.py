@@ -23,6 +23,7 @@ from caged.page.svg import Scale, colour, label, tag, text_width
 
 _LINE_HEIGHT = 20
 _KEY_WIDTH = 28
+_WORD_GAP = 3  # between two words below an axis
 _ROOMY = 520  # from this width on there is room for names beside the ends of lines
 _ROW_HEIGHT = 36
 
@@ -92,14 +93,21 @@ def line_chart(
     height: int = 320,
     markers: bool = True,
     legend: bool = True,
+    logarithmic: bool = False,
 ) -> str:
     """Lines over a shared numeric axis; `x_names` are the words for each place on hover, `x_ticks` the places that
     are written below the axis (by default all), which it reaches. `y_levels` are those of the vertical axis, which by
     default begins at zero.
 
     Without `markers` the points are seen only under the pointer: for smooth curves of many points. Without `legend`
-    no line is named: for one that the title of the chart names.
+    no line is named: for one that the title of the chart names. `logarithmic` is the horizontal axis of positive
+    places, and `x_label` has to say so.
     """
+    names = x_names or [x_format(place) for place in x]
+    below = x_ticks or x
+    words = svg.tick_texts(below, x_format) if x_ticks else [x_format(place) for place in x]
+    if logarithmic:
+        x, below = [math.log10(place) for place in x], [math.log10(place) for place in below]
     series = _with_looks(series)
     levels = list(y_levels or svg.ticks([value for one in series for value in one.extremes]))
     named_at_ends = legend and width >= _ROOMY and _ends_apart(series, Scale(levels[0], levels[-1], 0, height - 100))
@@ -107,17 +115,14 @@ def line_chart(
     heading, top = _heading(y_label, series if legend and not named_at_ends else (), width, key)
     right = 20 + (max((text_width(one.name) for one in series), default=0) + 12 if named_at_ends else 0)
     plot = _Plot(_gutter(levels, y_format), top, width - right, height - 48)
-    low, high = min([*x, *(x_ticks or ())]), max([*x, *(x_ticks or ())])
+    low, high = min([*x, *below]), max([*x, *below])
     across = Scale(low, high if high > low else low + 1, plot.left + 10, plot.right - 10)
     upward = Scale(levels[0], levels[-1], plot.bottom, plot.top)
     drawn = [heading, *_level_lines(levels, upward, plot, y_format)]
-    below = x_ticks or x
-    words = svg.tick_texts(below, x_format) if x_ticks else [x_format(place) for place in x]
     drawn += _places(list(zip(map(across, below), words, strict=True)), plot, x_label)
     for one in series:
         drawn += [_band(one, x, across, upward), _line(one, x, across, upward)]
     for one in series:
-        names = x_names or [x_format(place) for place in x]
         drawn += _points(one, names, [across(place) for place in x], upward, y_format, seen=markers and one.measured)
     if named_at_ends:
         drawn += _names_at_ends(series, plot.right, upward)
@@ -278,11 +283,17 @@ def _apart(levels: Sequence[float], across: Scale, written: Format) -> list[tupl
 
 
 def _places(places: Sequence[tuple[float, str]], plot: _Plot, x_label: str) -> Iterator[str]:
-    """The words below the horizontal axis; where they would touch, only every second (third, ...) is written."""
+    """The words below the horizontal axis; where they would touch, only every second (third, ...) is written, and of
+    places that are not as far from each other as the others those that touch no word before them."""
     widest = max((text_width(text) for _, text in places), default=0) + 8
     room = (plot.right - plot.left) / max(1, len(places))
     every = max(1, math.ceil(widest / room))
+    end = -math.inf
     for x, text in places[::every]:
+        half = text_width(text) / 2
+        if x - half < end:
+            continue
+        end = x + half + _WORD_GAP
         yield label(text, x, plot.bottom + 19, anchor="middle", faint=True)
     if x_label:
         yield label(x_label, (plot.left + plot.right) / 2, plot.bottom + 41, anchor="middle", faint=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from caged.page import svg
 from caged.page.numbers import Format, decimal
-from caged.page.scatter import Plot, far_left, framed, front_line, names_beside
+from caged.page.scatter import Box, Plot, far_left, framed, front_line, names_beside
 from caged.page.svg import colour, label, tag, text_width
 
 _LINE_HEIGHT = 20
@@ -60,7 +60,7 @@ def cloud(
     ordered = sorted(dots, key=lambda dot: bool(dot.name))  # what stands out lies on top
     drawn += [_drawn(dot, plot) for dot in ordered]
     named = {dot.name: (plot.across(dot.x), plot.upward(dot.y)) for dot in dots if dot.name}
-    others = [plot.place(dot.x, dot.y) for dot in dots if not dot.name]
+    others = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in (plot.place(dot.x, dot.y) for dot in dots if not dot.name)]
     drawn += names_beside(named, list(named), plot.box, others)
     return svg.drawing(drawn, title, description, width, height)
 

@@ -15,9 +15,13 @@ from caged.page.svg import Scale, colour, label, tag, text_width
 
 _MARK = 9.0  # distance between a point and its name
 _LINE = 16.0  # height of a name
-_SIDES = 6  # of a point, before a name moves further away
+_INTO = 5.0  # how much nearer a name stands in the corner between two intervals
+_HIDDEN = 2  # lines that a name moves away rather than hide something
 _FURTHEST = 9  # lines between a point and its name, where points are crowded
 _BOLD = 1.1  # how much wider the names of the front are
+_WIDEST = 0.6  # of the width between the axes, for a name in one line
+_SHARES = (0.45, 0.3, 0.2)  # of that width, for a name in several lines
+_MOST_LINES = 3
 FEWEST = 6  # points of which some may be far from the others
 
 
@@ -72,20 +76,22 @@ def scatter(
         _reached(near, "x"), _reached(points, "y"), x_label, y_label, written=written, width=width, height=height
     )
     places = {name: plot.place(point.x, point.y) for name, point in points.items()}
+    reaches = {name: _reach(point, plot) for name, point in points.items()}
     looks = looks or {name: index for index, name in enumerate(points)}
-    drawn = list(plot.drawn)
-    drawn.append(front_line([places[name] for name in front], plot))
+    shown = {
+        name: f"← {name} {written(point.x)}" if plot.is_beyond(point.x) else name for name, point in points.items()
+    }
+    drawn = [*plot.drawn, front_line([places[name] for name in front], plot)]
+    # Names lie below the marks: their rims would erase intervals.
+    hidden = [one for reach in reaches.values() for one in reach]
+    drawn += names_beside({shown[name]: place for name, place in places.items()}, front, plot.box, hidden)
     for name, (x, y) in places.items():
         point = points[name]
         said = [f"{x_label} {_said(point.x, point.x_interval, written)}"]
         said += [f"{y_label} {_said(point.y, point.y_interval, written)}"]
-        reach = [] if plot.is_beyond(point.x) else _reach(point, x, y, plot, colour(looks[name]))
-        mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), *reach, svg.marker(looks[name], x, y))
+        bars = [_bar(one, colour(looks[name])) for one in reaches[name]]
+        mark = tag("g", tag("circle", cx=x, cy=y, r=11, fill="transparent"), *bars, svg.marker(looks[name], x, y))
         drawn.append(tag("g", svg.hover(f"{name}: {', '.join(said)}"), mark, class_="mark"))
-    shown = {
-        name: f"← {name} {written(point.x)}" if plot.is_beyond(point.x) else name for name, point in points.items()
-    }
-    drawn += names_beside({shown[name]: place for name, place in places.items()}, front, plot.box)
     return svg.drawing(drawn, title, description, width, height)
 
 
@@ -177,16 +183,23 @@ def _said(value: float, interval: Bounds | None, written: Format) -> str:
     return written(value) + (f" ({written(interval[0])} to {written(interval[1])})" if interval else "")
 
 
-def _reach(point: Point, x: float, y: float, plot: Plot, stroke: str) -> list[str]:
-    """The intervals as thin lines through the point."""
-    ends = []
+def _reach(point: Point, plot: Plot) -> list[Box]:
+    """The intervals as lines through the point, boxes without a height or a width; none beyond the axis."""
+    if plot.is_beyond(point.x):
+        return []
+    (x, y), found = plot.place(point.x, point.y), []
     if point.x_interval:
-        start, end = (plot.place(value, point.y) for value in point.x_interval)
-        ends.append((*start, *end))
+        left, right = (plot.place(value, point.y)[0] for value in point.x_interval)
+        found.append(Box(left, y, right, y))
     if point.y_interval:
-        ends.append((x, plot.upward(point.y_interval[0]), x, plot.upward(point.y_interval[1])))
+        bottom, top = map(plot.upward, point.y_interval)
+        found.append(Box(x, top, x, bottom))
+    return found
+
+
+def _bar(reach: Box, stroke: str) -> str:
     style = f"stroke:{stroke};stroke-width:1.25"
-    return [tag("line", x1=x1, y1=y1, x2=x2, y2=y2, style=style) for x1, y1, x2, y2 in ends]
+    return tag("line", x1=reach.left, y1=reach.top, x2=reach.right, y2=reach.bottom, style=style)
 
 
 def front_line(places: Sequence[tuple[float, float]], plot: Plot) -> str:
@@ -204,39 +217,77 @@ def names_beside(
     places: Mapping[str, tuple[float, float]],
     front: Sequence[str],
     plot: Box,
-    dots: Sequence[tuple[float, float]] = (),
+    hidden: Sequence[Box] = (),
 ) -> Iterator[str]:
-    """Each name beside its point, on the first side where it touches no point with a name and no other name.
+    """Each name beside its point, where it touches no point with a name and no other name.
 
-    Where there are `dots` without a name, on the side where it hides fewest of them, unless that is further away. A
-    thin line leads to a name that stands further away, across no other name if that can be; lines lie below all names.
+    Of such places, on the side where it lies on fewest of what it would hide, unless that is further away. A thin line
+    leads to a name that stands further away, across no other name if that can be; lines lie below all names. A name
+    that fits nowhere is broken into lines, and at last cut off.
     """
     lines, names = [], []
-    hidden = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in dots]
     taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in places.values()]
     for index, (name, (x, y)) in enumerate(places.items()):
-        size = text_width(name) * (_BOLD if name in front else 1)
+        wider = _BOLD if name in front else 1.0
         others = [*taken[:index], *taken[index + 1 :]]
-        boxes = list(_sides(x, y, size))
-        free = [box for box in boxes if _inside(box, plot) and not any(box.touches(other) for other in others)]
-        apart = [box for box in free if box in boxes[:_SIDES] or not _crosses(_leader_end(x, y, box), (x, y), others)]
-        possible = apart or free or [box for box in boxes if _inside(box, plot)] or boxes[:1]
-        box = _cheapest(possible, boxes, hidden)
-        taken.append(box)
-        if box not in boxes[:_SIDES]:
-            lines.append(_leader(x, y, box))
+        found = _placed(name, (x, y), wider, plot, others, hidden)
+        taken.append(found.box)
+        if found.away:
+            lines.append(_leader(x, y, found.box))
         # A rim in the colour of the page keeps the name readable where a line passes behind it.
         rim = f"paint-order:stroke;stroke:{svg.SURFACE};stroke-width:4px;stroke-linejoin:round"
         style = f"fill:{svg.INK};{rim}{';font-weight:600' if name in front else ''}"
-        names.append(tag("text", svg.words(name), x=box.left, y=box.bottom - 4, style=style))
+        for below, line in enumerate(reversed(found.lines)):
+            bottom = found.box.bottom - 4 - below * _LINE
+            names.append(tag("text", svg.words(line), x=found.box.left, y=bottom, style=style))
     yield from (*lines, *names)
 
 
-def _cheapest(possible: Sequence[Box], boxes: Sequence[Box], hidden: Sequence[Box]) -> Box:
-    """The first that hides fewest; a step further away counts like a hidden dot."""
-    if not hidden:
-        return possible[0]
-    return min(possible, key=lambda box: sum(map(box.touches, hidden)) + boxes.index(box) // _SIDES)
+@dataclass(frozen=True)
+class _Placed:
+    """A name in lines, its place, and how many lines away from its point that is."""
+
+    lines: Sequence[str]
+    box: Box
+    away: int
+
+
+def _placed(
+    name: str, point: tuple[float, float], wider: float, plot: Box, others: Sequence[Box], hidden: Sequence[Box]
+) -> _Placed:
+    """The cheapest place of the first form that has a free one; else where the last form hides least."""
+    possible: list[_Placed] = []
+    for lines in _forms(name, wider, plot.right - plot.left):
+        size = wider * max(map(text_width, lines)), _LINE * len(lines)
+        around = [_Placed(lines, box, away) for away, box in _sides(*point, *size)]
+        possible = [one for one in around if _inside(one.box, plot)] or around[:1]
+        free = [one for one in possible if _inside(one.box, plot) and not any(map(one.box.touches, others))]
+        if free:
+            reached = [one for one in free if not one.away or not _is_cut_off(point, one.box, others)]
+            return _cheapest(reached or free, hidden)
+    return _cheapest(possible, [*hidden, *others])
+
+
+def _forms(name: str, wider: float, room: float) -> Iterator[list[str]]:
+    """In one line where that leaves room for others, then in more and shorter lines."""
+    if wider * text_width(name) <= _WIDEST * room:
+        yield [name]
+    for share in _SHARES:
+        width = share * room / wider
+        lines = svg.lines_within(name, width)
+        kept = [*lines[: _MOST_LINES - 1], " ".join(lines[_MOST_LINES - 1 :])][: len(lines)]
+        yield [svg.shortened(line, width) for line in kept]
+
+
+def _cheapest(possible: Sequence[_Placed], hidden: Sequence[Box]) -> _Placed:
+    """The first that hides fewest, unless that is further away."""
+    return min(possible, key=lambda one: _HIDDEN * sum(map(one.box.touches, hidden)) + one.away)
+
+
+def _is_cut_off(point: tuple[float, float], box: Box, others: Sequence[Box]) -> bool:
+    """Whether the line from a point to its name would cross others; those at the point itself it cannot avoid."""
+    crossed = [one for one in others if not one.touches(Box(*point, *point))]
+    return _crosses(_leader_end(*point, box), point, crossed)
 
 
 def _leader(x: float, y: float, box: Box) -> str:
@@ -261,18 +312,19 @@ def _crosses(start: tuple[float, float], end: tuple[float, float], boxes: Sequen
     return any(box.left < x < box.right and box.top < y < box.bottom for box in boxes for x, y in spots)
 
 
-def _sides(x: float, y: float, size: float) -> Iterator[Box]:
-    """Right, left, above, below, then further away."""
-    for away in (_LINE * lines for lines in range(_FURTHEST)):
-        for left, top in (
-            (x + _MARK, y - _LINE / 2 - away),
-            (x - _MARK - size, y - _LINE / 2 - away),
-            (x - size / 2, y - _MARK - _LINE - away),
-            (x - size / 2, y + _MARK + away),
-            (x + _MARK, y - _LINE / 2 + away),
-            (x - _MARK - size, y - _LINE / 2 + away),
-        ):
-            yield Box(left, top, left + size, top + _LINE)
+def _sides(x: float, y: float, width: float, height: float) -> Iterator[tuple[int, Box]]:
+    """Right, left, above, below and the corners between them, then further away; and how many lines away that is."""
+    right, left, middle = x + _MARK, x - _MARK - width, x - width / 2
+    above, beside, below = y - _MARK - height, y - height / 2, y + _MARK
+    near = [(right, beside), (left, beside), (middle, above), (middle, below)]
+    near += [(start, top) for top in (above + _INTO, below - _INTO) for start in (right - _INTO, left + _INTO)]
+    spots = [(0, start, top) for start, top in near]
+    for away in range(1, _FURTHEST):
+        up, down = -_LINE * away, _LINE * away
+        spots += [(away, right, beside + up), (away, left, beside + up), (away, middle, above + up)]
+        spots += [(away, middle, below + down), (away, right, beside + down), (away, left, beside + down)]
+    for away, start, top in spots:
+        yield away, Box(start, top, start + width, top + height)
 
 
 def _inside(box: Box, plot: Box) -> bool:

@@ -18,6 +18,7 @@ _NUMBER = r"[+\-\u2212<]?\d[\d,]*(\.\d+)?%?( pp| times)?"
 _RANGE = rf"\[{_NUMBER}, {_NUMBER}\]"
 _FIGURES = re.compile(rf"{_RANGE}|{_NUMBER}( (±|to) {_NUMBER})*( {_RANGE})?[*† ]?[¹² ]?")
 
+_LIGATURE = re.compile("-(?=-)")  # LaTeX makes a dash of two hyphens
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -108,7 +109,7 @@ def latex_table(
 ) -> str:
     """For the package booktabs; `right` are the columns of numbers: by default all but the first."""
     columns = "".join("r" if side else "l" for side in right or [False, *(True for _ in headers[1:])])
-    lines = [" & ".join(map(latex_cell, row)) + r" \\" for row in (headers, *rows)]
+    lines = [latex_row(list(map(latex_cell, row))) for row in (headers, *rows)]
     return "\n".join(
         [
             r"\begin{table}",
@@ -127,6 +128,16 @@ def latex_table(
     )
 
 
+def latex_row(cells: Row) -> str:
+    r"""Cells are LaTeX already. The end of the line before, or a rule, would take a bracket or a star for its argument.
+
+    >>> print(latex_row(["[ours] CAGED", "0.5"]))
+    {}[ours] CAGED & 0.5 \\
+    """
+    first = "{}" if cells[0].startswith(("[", "*")) else ""
+    return first + " & ".join(cells) + r" \\"
+
+
 def latex_cell(cell: str) -> str:
     r"""A figure with a true minus sign, or text.
 
@@ -141,10 +152,10 @@ def latex_cell(cell: str) -> str:
 def latex(text: str) -> str:
     r"""Text with the characters that LaTeX reserves written out.
 
-    >>> latex("tail_share@20 of 5% < 1")
-    'tail\\_share@20 of 5\\% $<$ 1'
+    >>> latex("tail_share@20 of 5% < 1"), latex("--keep 0.9")
+    ('tail\\_share@20 of 5\\% $<$ 1', '-{}-keep 0.9')
     """
-    return text.translate(_LATEX)
+    return _LIGATURE.sub("-{}", text.translate(_LATEX))
 
 
 def _markdown_row(cells: Row) -> str:

@@ -118,6 +118,18 @@ def test_values_that_are_words_are_no_curve(tmp_path: Path) -> None:
     assert not any(name.startswith("words") for name in drawn(plan))
 
 
+@pytest.mark.parametrize(
+    ("values", "said"), [("1e-6, 1e-3, 0.1", True), ("0.001, 0.1", False), ("0, 1e-6, 0.1", False)]
+)
+def test_values_of_many_magnitudes_stand_on_a_logarithmic_axis(tmp_path: Path, values: str, said: bool) -> None:
+    rows = {"tried": f'method = "lightgcn"\nvary = {{ key = "method.l2", values = [{values}] }}'}
+    plan = small_plan(tmp_path, with_section("rates", rows, others=[]))
+    for run in plan.of("rates"):
+        write_record(plan, run, 0.1)
+    svg = drawing(plan, "rates-epinions-caged-honest-recall")
+    assert ("l2, logarithmic; 1 seed per value" in svg) is said
+
+
 def test_a_row_of_another_method_is_no_value_of_the_preset(tmp_path: Path) -> None:
     rows = {"tried": 'method = "caged"\nvary = { key = "method.lam", values = [0.5, 1] }'}
     plan = small_plan(tmp_path, with_section("beside", rows, others=["lightgcn"]))
@@ -144,6 +156,14 @@ def test_learning_curves_are_those_of_the_part_that_decided(plan: Plan) -> None:
     assert "Recall@20 on the test part" in drawing(plan, "learning-epinions-caged-paper")
 
 
+def test_rows_without_a_learning_curve_are_named(plan: Plan) -> None:
+    record_all(plan, "caged", 0.12, history=[{"stage": "train", "epochs": [1, 2], "values": [0.1, 0.2]}])
+    assert drawn(plan)["learning-epinions-caged-honest"].left_out == ""  # the others are not run
+    record_all(plan, "lightgcn", 0.1)
+    record_all(plan, "ips", 0.1)
+    assert drawn(plan)["learning-epinions-caged-honest"].left_out == ("LightGCN, IPS (no learning curve recorded)")
+
+
 def test_what_is_adjusted_has_no_learning_curve_of_its_own(plan: Plan) -> None:
     history = [{"stage": "train", "epochs": [1, 2], "values": [0.1, 0.2]}]
     record_all(plan, "caged", 0.12, history=history)
@@ -165,6 +185,20 @@ def test_densities_stand_on_the_axis_of_the_paper(plan: Plan) -> None:
     assert "% above 1)" in svg
     assert ">0.2</text>" in svg
     assert ">1.0</text>" in svg
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [(0.0, "(mean 0.200)"), (0.0001, "mean 0.200, under 0.1% above 1"), (0.0123, "mean 0.200, 1.2% above 1")],
+)
+def test_a_small_share_above_one_is_not_called_none(plan: Plan, above: float, said: str) -> None:
+    (run,) = runs_of(plan, "caged", protocol="paper")
+    curve = {"name": "before", "updates": 0, "mean": 0.2, "above": above, "values": [1.0] * 10}
+    write_record(plan, run, 0.1, densities=[curve])
+    svg = drawing(plan, "densities-epinions-caged-paper")
+    assert said in svg
+    assert "0.0%" not in svg
+    assert ("above 1" in svg) is (above > 0)
 
 
 def test_densities_are_titled_by_their_row(plan: Plan) -> None:

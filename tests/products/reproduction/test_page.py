@@ -31,6 +31,11 @@ def test_a_section_per_table_with_bold_for_the_best(page: Path) -> None:
     assert "&lt;plan&gt;" in text
 
 
+def test_a_run_in_several_sections_counts_once(page: Path) -> None:
+    """14 of main, then 1, 2 and 4 more: the ablations and lambda have a run of `caged` that main has, too."""
+    assert "10 of 21 planned runs of these tables are recorded." in page.read_text(encoding="utf-8")
+
+
 def test_what_the_marks_rest_on_stands_below_the_tables(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     first = text.index("Mean over seeds")

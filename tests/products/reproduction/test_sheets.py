@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from caged.products.reproduction.cells import Cell
 from caged.products.reproduction.sheets import caption, latex_text, markdown_text, sheets, text_tables
 from caged.products.reproduction.tables import StudyTable, study_tables
 from tests.products.reproduction.studied import PLAN, records_of, runs_of, small_plan, write_record
@@ -103,6 +104,26 @@ def test_latex(table: StudyTable) -> None:
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") == 6
     assert len(set(re.findall(r"\\label\{(.*)\}", text))) == 6
     assert "†" not in text
+
+
+def test_titles_that_latex_would_misread(table: StudyTable) -> None:
+    """A bracket or a star behind the end of a line is its argument; two hyphens are a dash, and one is no minus."""
+    titles = ["[ours] CAGED", "*new", "2-hop soft-max"]
+    rows = tuple(replace(row, title=title) for row, title in zip(table.rows, titles, strict=True))
+    blocks = {
+        group: tuple(
+            (*cells[:-1], replace(cells[-1], change=-0.5)) if isinstance(cells[-1], Cell) else cells for cells in block
+        )
+        for group, block in table.blocks.items()
+    }
+    text = latex_text(replace(table, rows=rows, blocks=blocks, settings={"*new": ("--keep 99%",)}), "caged")
+    lines = text.splitlines()
+    assert sum(line.startswith("{}[ours] CAGED & ") for line in lines) == 6
+    assert sum(line.startswith("{}*new & ") for line in lines) == 6
+    assert sum(line.startswith("2-hop soft-max & ") for line in lines) == 6
+    assert "($-$0.5\\% " in text
+    assert r"*new: -{}-keep 99\%." in text
+    assert "--keep" not in text
 
 
 def test_a_terminal_marks_the_best_with_a_digit(table: StudyTable) -> None:

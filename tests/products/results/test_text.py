@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def test_latex_has_groups_bold_underline_stars_minus_signs_and_a_label(tmp_path:
     assert r" & \multicolumn{2}{c}{Epinions} & \multicolumn{2}{c}{ours\_1} \\" in text
     assert r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}" in text
     assert r"CAGED (a b) & \textbf{0.2000}$^{*}$ & \underline{$-$0.2000} & -- & -- \\" in text
+
+
+def test_a_name_in_brackets_is_no_argument_of_the_line_before(tmp_path: Path) -> None:
+    found = table(tmp_path)
+    renamed = replace(found, rows={f"[{name}]": cells for name, cells in found.rows.items()})
+    assert "\n{}[CAGED (a b)] & " in results_latex(renamed, "caged results table", label="tab:main")
 
 
 def test_the_caption_says_what_the_marks_rest_on(tmp_path: Path) -> None:

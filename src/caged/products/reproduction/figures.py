@@ -30,6 +30,7 @@ from caged.products.study import Plan, PlannedRun, Recorded
 
 CHARTED = ("recall", "ndcg")
 _METRIC_NAMES = {"recall": "Recall@20", "ndcg": "NDCG@20"}
+MAGNITUDES = 100  # the largest value over the smallest, beyond which a linear axis would heap the small ones
 KERNEL = 0.02  # standard deviation of the density estimate
 
 
@@ -37,6 +38,7 @@ class Drawn(NamedTuple):
     name: str  # of its file, less the ending
     svg: str | None  # None where there is nothing to draw
     reason: str = ""  # and why
+    left_out: str = ""  # of what is drawn: rows that it does not show, and why
 
 
 def study_figures(
@@ -100,6 +102,7 @@ def _curve(name: str, setting: str, metric: str, rows: Mapping[str, Seeds]) -> D
     run = next(seeds.planned[0].run for seeds in rows.values() if seeds.planned[0].run.group is not None)
     where = f"{dataset_title(data_name(run))}, {run.protocol}"
     title = f"{_METRIC_NAMES[metric]} of {_base_title(rows, run.method)} over {words}: {where}"
+    logarithmic = places[0] > 0 and places[-1] > MAGNITUDES * places[0]
     spread = _spread(every_seed, run.method, key, len(places))
     series = [line] if spread is None else [line, spread]
     drawing = line_chart(
@@ -107,11 +110,12 @@ def _curve(name: str, setting: str, metric: str, rows: Mapping[str, Seeds]) -> D
         series,
         title=title,
         description="Mean per value; bands are Student's 95% intervals over seeds, from three seeds on.",
-        x_label=f"{words}; {_seeds_said(list(points.values()))}",
+        x_label=f"{words}{', logarithmic' * logarithmic}; {_seeds_said(list(points.values()))}",
         y_label=f"{_METRIC_NAMES[metric]}; the axis does not begin at zero",
         x_format=lambda value: f"{value:g}",
         y_levels=zoomed_ticks([value for one in series for value in one.extremes if math.isfinite(value)]),
         legend=spread is not None,
+        logarithmic=logarithmic,
     )
     return Drawn(name, standalone(drawing, title))
 
@@ -220,9 +224,14 @@ def _learning(records: Sequence[Recorded]) -> Iterator[Drawn]:
 def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, Seeds]) -> Drawn:
     """The last stage of the first seed that has a curve, for each row."""
     found: dict[str, dict[int, float]] = {}  # by row
+    without = []
     for row, seeds in rows.items():
+        if seeds.planned[0].run.kind != "train" or not seeds.finished:  # what is adjusted has the curve of its start
+            continue
         curve = next((curve for one in seeds.finished if (curve := curve_of(one))), None)
-        if curve and seeds.planned[0].run.kind == "train":  # what is adjusted has the curve of its start
+        if curve is None:
+            without.append(row)
+        else:
             found[row] = curve
     if not found:
         return Drawn(name, None, "no record holds a learning curve")
@@ -244,7 +253,9 @@ def _learning_curves(name: str, data: str, protocol: str, rows: Mapping[str, See
         x_ticks=[tick for tick in svg.round_steps(0, epochs[-1], 6) if tick <= epochs[-1]],
         markers=False,
     )
-    return Drawn(name, standalone(drawing, title))
+    listed = ", ".join(titles[row] for row in without)
+    left_out = f"{listed} (no learning curve recorded)" if without else ""
+    return Drawn(name, standalone(drawing, title), left_out=left_out)
 
 
 # ---------------------------------------------------------------- densities
@@ -299,5 +310,6 @@ def _moment(curve: Mapping[str, Any]) -> str:
     if curve["updates"]:
         said.insert(0, f"{curve['updates']} update{'s' * (curve['updates'] > 1)}")
     if curve["above"]:
-        said.append(f"{100 * curve['above']:.1f}% above 1")
+        share = f"{100 * curve['above']:.1f}%"
+        said.append(f"{'under 0.1%' if share == '0.0%' else share} above 1")
     return f"{curve['name']} ({', '.join(said)})"

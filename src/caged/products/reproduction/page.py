@@ -15,11 +15,13 @@ NO_BREAK = "\u00a0"
 
 
 def tables_html(plan: Plan, tables: Sequence[StudyTable], command: str) -> str:
-    finished, planned = (sum(table.runs[place] for table in tables) for place in (0, 1))
+    runs: dict[str, bool] = {}
+    for table in tables:
+        runs |= table.planned  # a run in several sections is one run
     return render(
         Page(
             title=plan.title,
-            subtitle=f"{finished} of {planned} planned runs of these tables are recorded.",
+            subtitle=f"{sum(runs.values())} of {len(runs)} planned runs of these tables are recorded.",
             findings=(),
             sections=[_section(table) for table in tables],
             glossary=[(key, meaning(key)) for key in _keys()],

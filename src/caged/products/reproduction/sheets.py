@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from caged.evaluation.significance import LEAST_RUNS, LEVEL
 from caged.page.numbers import UNDEFINED, percent_change
-from caged.page.text_table import TextTable, latex, markdown, markdown_table
+from caged.page.text_table import TextTable, latex, latex_row, markdown, markdown_table
 from caged.products.reproduction.cells import Cell, Gap
 from caged.products.reproduction.printed import Printed
 from caged.products.reproduction.tables import DIGITS, GROUPS, METRICS, PRINTED, Column, Content, StudyTable
@@ -197,9 +197,9 @@ def latex_text(table: StudyTable, command: str) -> str:
             r"\resizebox{\textwidth}{!}{%",
             rf"\begin{{tabular}}{{l{'r' * (len(sheet.headers) - 1)}}}",
             r"\toprule",
-            " & ".join(latex(header) for header in sheet.headers) + r" \\",
+            latex_row([latex(header) for header in sheet.headers]),
             r"\midrule",
-            *(" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in sheet.rows),
+            *(latex_row([latex(title.text), *map(_latex_value, values)]) for title, *values in sheet.rows),
             r"\bottomrule",
             r"\end{tabular}",
             "}",
@@ -208,7 +208,7 @@ def latex_text(table: StudyTable, command: str) -> str:
     return "\n".join(found) + "\n"
 
 
-def _latex_cell(cell: Shown) -> str:
+def _latex_value(cell: Shown) -> str:
     if cell.text == UNDEFINED:
         return "--"
     text = latex(cell.text).replace("-", "$-$") if cell.text[:1].isdigit() else latex(cell.text)

@@ -74,13 +74,18 @@ class StudyTable:
     not_counted: Mapping[str, str]  # records that are there and not of these runs: why
     without_users: int  # records that have lost their values per user
     gpu_minutes: float
-    runs: tuple[int, int]  # finished and planned
+    planned: Mapping[str, bool]  # its runs, by the places of their records: whether they are finished
     tuning: str  # whether values are defaults or were tuned
     settings: Mapping[str, tuple[str, ...]]  # of rows, beyond what all rows of the table have
 
     @property
     def name(self) -> str:
         return f"{self.section}-{self.data}"
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """Finished and planned."""
+        return sum(self.planned.values()), len(self.planned)
 
     @property
     def dataset(self) -> str:
@@ -198,7 +203,7 @@ def _table(
         not_counted={str(one.run.place): one.reason or "" for one in records if one.state == "other"},
         without_users=sum(has_lost_users(one) for one in records),
         gpu_minutes=gpu_minutes(records),
-        runs=(sum(one.finished for one in own), len(own)),
+        planned={str(one.run.place): one.finished for one in own},
         tuning=tuning_of([one.run for one in records]),
         settings={titles[name]: own for name, own in _own_settings([one.run for one in records], base).items()},
     )

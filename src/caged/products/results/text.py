@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from caged.evaluation.metrics import MetricKey
 from caged.evaluation.significance import LEAST_RUNS, LEVEL
 from caged.page.numbers import UNDEFINED
-from caged.page.text_table import TextTable, latex, latex_cell, markdown, markdown_table
+from caged.page.text_table import TextTable, latex, latex_cell, latex_row, markdown, markdown_table
 from caged.products.results.table import LEAST_FOR_INTERVAL, Cell, Column, ResultsTable
 from caged.runs.protocols import PROTOCOLS
 
@@ -130,11 +130,11 @@ def results_latex(table: ResultsTable, command: str, *, label: str, intervals: b
     tabular = [
         rf"\begin{{tabular}}{{{alignment}}}",
         r"\toprule",
-        _latex_row(["", *groups]),
+        latex_row(["", *groups]),
         " ".join(spans),
-        _latex_row(["Method", *(_latex_header(column.metric) for column in table.columns)]),
+        latex_row(["Method", *(_latex_header(column.metric) for column in table.columns)]),
         r"\midrule",
-        *map(_latex_row, rows),
+        *map(latex_row, rows),
         r"\bottomrule",
         r"\end{tabular}",
     ]
@@ -156,10 +156,6 @@ def _latex_header(key: MetricKey) -> str:
     """The group of a metric below its name, which keeps the column narrow."""
     name, group = latex(metric_name(MetricKey(key.name, key.k))), key.group
     return rf"\shortstack[r]{{{name}\\{latex(group)}}}" if group else name
-
-
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
 
 
 def _latex(cell: Cell | None, column: Column, intervals: bool) -> str:
