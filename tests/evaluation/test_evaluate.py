@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -8,7 +9,7 @@ from caged.data.ids import IdMap
 from caged.data.interactions import Interactions
 from caged.data.some_users import sampled_users
 from caged.errors import ConfigError, DataError
-from caged.evaluation.evaluate import evaluate, make_validator
+from caged.evaluation.evaluate import Evaluation, Reference, evaluate, make_validator
 from caged.evaluation.lists import Lists
 from caged.evaluation.measure import measure
 from caged.evaluation.tables import per_user_table, recommendations_table
@@ -119,6 +120,21 @@ def test_tables_speak_external_identifiers():
     unscored = recommendations_table(Lists(lists.users, lists.items), data.user_ids, data.item_ids)
     assert unscored["score"].to_pylist() == [None] * 3
     assert unscored.schema == table.schema
+
+
+@pytest.mark.parametrize(("places", "parts"), [(1, 3), (4, 2), (100, 1)])
+def test_blocks_of_recommendations_are_the_whole_table(places, parts, monkeypatch):
+    monkeypatch.setattr("caged.evaluation.outcome.BLOCK_PLACES", places)
+    data = Interactions.from_ids(["bo", "al", "cy"], [30, 10, 20])
+    items = np.array([[2, 1], [-1, -1], [0, -1]])
+    lists = Lists(np.arange(3), items, np.where(items < 0, -np.inf, 0.5).astype(np.float32))
+    reference = Reference(data, None, data.select(np.zeros(len(data), dtype=bool)))
+    found = Evaluation(None, reference, lists)
+    blocks = list(found.recommendation_blocks())
+    assert len(blocks) == parts
+    assert pa.concat_tables(blocks).equals(found.recommendations)
+    (nobody,) = Evaluation(None, reference, Lists(lists.users[:0], items[:0], lists.scores[:0])).recommendation_blocks()
+    assert (nobody.num_rows, nobody.schema) == (0, found.recommendations.schema)
 
 
 def test_per_user_table_has_a_row_per_user_and_a_column_per_metric():

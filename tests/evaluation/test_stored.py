@@ -39,6 +39,14 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path) -> None:
         UserTable.of_file(tmp_path / "per_user.parquet")
 
 
+def test_a_table_in_parts_is_read_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "per_user.parquet"
+    write_user_table((TABLE.slice(start, 2) for start in range(0, len(TABLE), 2)), path)
+    assert pq.ParquetFile(path).num_row_groups == -(-len(TABLE) // 2)
+    table = UserTable.of_file(path)
+    assert {name: table[name].to_pylist() for name in TABLE.column_names} == TABLE.to_pydict()
+
+
 def test_no_flipped_byte_is_read_as_another_value(tmp_path: Path) -> None:
     """Every byte of the pages; what a file says about itself at its end is no value."""
     path = tmp_path / "per_user.parquet"

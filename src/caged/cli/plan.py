@@ -10,7 +10,7 @@ from caged.arguments import counted
 from caged.cli.output import AsJson, Verbose, print_json, print_sentences, print_table, say
 from caged.errors import ConfigError
 from caged.page.numbers import number
-from caged.runs.planning.inventory import ALWAYS
+from caged.runs.planning.machine import available_memory
 from caged.runs.planning.plan import GIB, Plan, gib
 from caged.runs.planning.plan import plan as make_plan
 from caged.runs.planning.workload import Workload
@@ -28,7 +28,8 @@ def plan(
     device: Annotated[str, typer.Option(help="cuda or cpu.")] = "cuda",
     devices: Annotated[int, typer.Option(min=1, help="Processes that share the columns, each with a device.")] = 1,
     memory: Annotated[
-        float | None, typer.Option(help="GiB that one device has [default: that of the measured device].")
+        float | None,
+        typer.Option(help="GiB that one device has [default: that of the measured GPU; of a CPU, what is free here]."),
     ] = None,
     batch_size: Annotated[str, typer.Option(help="Triples per step, or auto.")] = AUTO,
     validation_users: Annotated[
@@ -40,8 +41,8 @@ def plan(
 ) -> None:
     """Predict the memory and the time of a training, and what to change if it does not fit.
 
-    The memory is that of one device at the worst moment. The time is that of the device whose rates were measured.
-    --verbose lists every allocation.
+    The memory is that of one device at the worst moment, be it the final test of every user. The time is that of the
+    device whose rates were measured. --verbose lists every allocation.
 
     Examples:
 
@@ -49,8 +50,9 @@ def plan(
 
       caged plan --users 20M --items 2M --interactions 1B --k 256 --memory 80 --json
     """
+    user_count = counted("--users", users)
     work = Workload(
-        users=counted("--users", users),
+        users=user_count,
         items=counted("--items", items),
         interactions=counted("--interactions", interactions),
         embedding_size=k,
@@ -61,8 +63,9 @@ def plan(
         batch_size=None if batch_size == AUTO else counted("--batch-size", batch_size),
         validated=not no_validation,
         validation_users=None if validation_users is None else counted("--validation-users", validation_users),
+        tested_users=user_count,
     )
-    made = make_plan(work, _bytes(memory) if memory is not None else None)
+    made = make_plan(work, _memory(memory, work.device))
     if not made.memory_bytes:
         raise ConfigError("how much memory the machine has is not known; say it with --memory GIB")
     if as_json:
@@ -71,7 +74,10 @@ def plan(
     _print(made, verbose=verbose)
 
 
-def _bytes(memory: float) -> int:
+def _memory(memory: float | None, device: str) -> int | None:
+    """Bytes of one device; None: those of the device whose rates were measured."""
+    if memory is None:
+        return available_memory() if device == "cpu" else None
     if not 0 < memory < 2**30:
         raise ConfigError(f"--memory is {memory:g}; give the GiB of one device, such as 80")
     return round(memory * GIB)
@@ -88,10 +94,9 @@ def _print(made: Plan, *, verbose: bool) -> None:
     ]
     print_table(["plan", "predicted"], rows)
     if verbose:
-        counted_in = (ALWAYS, needed.peak_phase)
         print_table(
             ["allocation", "when", "size"],
-            [[one.name, one.when, gib(one.bytes)] for one in needed.allocations if one.when in counted_in],
+            [[one.name, one.when, gib(one.bytes)] for one in needed.at_peak],
         )
     print_sentences(["It fits." if made.fits else "It does not fit: " + "; or ".join(made.advice) + "."])
     say(f"rates: {made.rates.name} ({made.rates.source})")

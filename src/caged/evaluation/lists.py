@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -96,6 +97,13 @@ class Lists:
         """The lists of some of the users (rows, ascending)."""
         places = np.searchsorted(self.users, users)
         return Lists(self.users[places], self.items[places])
+
+    def parts(self, places: int) -> Iterator[Lists]:
+        """Those of neighbouring users, with at most so many places (or one user) in each; one part for nobody."""
+        users = max(1, places // max(1, self.width))
+        for start in range(0, max(1, len(self)), users):
+            own = slice(start, start + users)
+            yield Lists(self.users[own], self.items[own], None if self.scores is None else self.scores[own])
 
     def flat(self) -> FlatLists:
         """The inverse of `from_flat`."""

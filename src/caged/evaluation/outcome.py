@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,8 @@ from caged.evaluation.lists import Lists
 from caged.evaluation.measure import Report
 from caged.evaluation.reference import Reference
 from caged.evaluation.tables import per_user_table, recommendations_table, sums_table
+
+BLOCK_PLACES = 2**20  # of lists in one table, and in one row group of a file
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,3 +42,9 @@ class Evaluation(Measured):
     def recommendations(self) -> pa.Table:
         train = self.reference.train
         return recommendations_table(self.lists, train.user_ids, train.item_ids)
+
+    def recommendation_blocks(self) -> Iterator[pa.Table]:
+        """The same a million places at a time: of millions of users, all of them would take many times the lists."""
+        train = self.reference.train
+        for part in self.lists.parts(BLOCK_PLACES):
+            yield recommendations_table(part, train.user_ids, train.item_ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,9 +20,15 @@ from caged.errors import RunError
 from caged.evaluation.metrics import MetricKey, Sum
 
 
-def write_user_table(table: pa.Table, where: Path | BinaryIO) -> None:
-    """With checksums: a value that is not the one that was written cannot be read back."""
-    pq.write_table(table, where, compression="zstd", write_page_checksum=True)
+def write_user_table(table: pa.Table | Iterable[pa.Table], where: Path | BinaryIO) -> None:
+    """With checksums: a value that is not the one that was written cannot be read back. Of a table in parts, each
+    becomes a row group, and only one is held at a time."""
+    parts = iter([table] if isinstance(table, pa.Table) else table)
+    part = next(parts)
+    with pq.ParquetWriter(where, part.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(part)
+        for part in parts:
+            writer.write_table(part)
 
 
 class UserTable:

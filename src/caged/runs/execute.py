@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from caged.columns import WHOLE, Columns
@@ -104,7 +105,7 @@ def start(
     check_engine(spec.train.engine, device)
     data = load_data(spec)
     spec = data.spec
-    refuse_what_cannot_fit(spec, data.split.train, device, columns.size)
+    _refuse_what_cannot_fit(data, device, columns)
     initial = load_initial(RunFolder.read(init), spec, data) if init is not None else None
     run = Run(
         command=command,
@@ -126,6 +127,12 @@ def start(
         if initial is not None:
             initial.save(folder)
         return _execute(created, data, device, observers, stop_requested, columns)
+
+
+def _refuse_what_cannot_fit(data: Loaded, device: torch.device, columns: Columns) -> None:
+    test = data.split.test
+    tested = 0 if test is None else int(np.count_nonzero(test.user_degrees))
+    refuse_what_cannot_fit(data.spec, data.split.train, device, columns.size, tested_users=tested)
 
 
 class AlreadyFinished(RunError):  # noqa: N818 - the command line takes it for a success
@@ -167,6 +174,7 @@ def _resume(
     run.ranks = columns.described()
     device = resolve_device(run.hardware["device"])
     data = folder.load_data("the run started; restore it, or start a new run")
+    _refuse_what_cannot_fit(data, device, columns)  # it may go on elsewhere, or with fewer devices
     run.resumed += 1
     run.status, run.error = "running", None
     _place_result(run, result_place)
@@ -277,9 +285,9 @@ def write_tested(result: RunResult) -> None:
     evaluation = result.evaluation
     report = evaluation.report
     tables = {
-        RECOMMENDATIONS: evaluation.recommendations,
-        PER_USER: evaluation.per_user,
-        SUMS: evaluation.sums,
+        RECOMMENDATIONS: evaluation.recommendation_blocks(),
+        PER_USER: [evaluation.per_user],
+        SUMS: [evaluation.sums],
     }
     metrics = {
         "protocol": result.folder.spec.protocol,

@@ -16,7 +16,7 @@ run.lock               while a process works on the run, see `runs.lock`
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -267,13 +267,14 @@ class RunFolder:
         finally:
             self.store()
 
-    def write_evaluation(self, tables: Mapping[str, pa.Table], metrics: dict[str, Any]) -> None:
-        """The tables by file name, each with its protocol, and `metrics.json`."""
+    def write_evaluation(self, tables: Mapping[str, Iterable[pa.Table]], metrics: dict[str, Any]) -> None:
+        """The tables by file name, each in parts and with its protocol, and `metrics.json`."""
         self.metrics = metrics
-        for name, table in tables.items():
-            metadata = {**(table.schema.metadata or {}), "protocol": self.spec.protocol}
+        said = {"protocol": self.spec.protocol}
+        for name, parts in tables.items():
+            told = (part.replace_schema_metadata({**(part.schema.metadata or {}), **said}) for part in parts)
             with replacing(self.path / name) as temporary, temporary.open("wb") as handle:
-                write_user_table(table.replace_schema_metadata(metadata), handle)
+                write_user_table(told, handle)
         write_sealed_json(self.path / METRICS, metrics)
 
     def remove_leftovers(self) -> None:

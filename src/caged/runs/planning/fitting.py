@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 
@@ -11,7 +11,9 @@ from caged.config import to_dict
 from caged.data import Interactions
 from caged.errors import DeviceError
 from caged.models import registered
-from caged.runs.planning.plan import gib, plan
+from caged.runs.planning.inventory import TEST
+from caged.runs.planning.machine import available_memory
+from caged.runs.planning.plan import SHORT_LISTS, gib, plan
 from caged.runs.planning.workload import PLANNED, Workload
 from caged.runs.spec import ExperimentSpec
 from caged.runs.validation import holds_out_validation
@@ -23,8 +25,13 @@ DENSE = "dense"  # the other form of propagation on CUDA, for small graphs: it d
 _log = logging.getLogger("caged")
 
 
-def refuse_what_cannot_fit(spec: ExperimentSpec, train: Interactions, device: torch.device, ranks: int = 1) -> None:
-    """One sentence instead of a crash after minutes of work. Methods that train no tables are let through."""
+def refuse_what_cannot_fit(
+    spec: ExperimentSpec, train: Interactions, device: torch.device, ranks: int = 1, *, tested_users: int = 0
+) -> None:
+    """One sentence instead of a crash after minutes of work, or after the last epoch: `tested_users` get lists then.
+
+    Methods that train no tables are let through.
+    """
     settings = to_dict(spec.config)
     width = settings.get("embedding_size")
     if spec.method not in PLANNED or not isinstance(width, int) or spec.train.backend == DENSE:
@@ -45,19 +52,29 @@ def refuse_what_cannot_fit(spec: ExperimentSpec, train: Interactions, device: to
         validated=holds_out_validation(registered(spec.method).method(spec.config), spec.train),
         validation_users=spec.train.validation_users,
         wide_tables=spec.train.precision in ("float32", "tf32"),
+        tested_users=tested_users,
+        list_length=spec.eval.list_length,
     )
     # Ranks on one machine share its memory, and a GPU where there are more of them than GPUs.
     sharing = -(-ranks // torch.cuda.device_count()) if device.type == "cuda" else ranks
     share = free // sharing
     found = plan(work, share)
-    if found.fits:
-        return
     place = "the GPU" if device.type == "cuda" else "this machine"
     each = "" if sharing == 1 else f" for each of {sharing} processes"
-    said = f"training needs about {gib(found.needed.peak)}, and {place} has {gib(share)} free{each}"
-    advice = "; or ".join(found.advice)
-    if found.needed.peak * (1 - UNCERTAINTY) > share:
-        raise DeviceError(f"{said}; {advice}")
+    who = found.needed.peak_phase if found.needed.peak_phase == TEST else "training"
+    _refuse(found.needed.peak, share, f"{who} needs about {{}}, and {place} has {{}} free{each}", found.advice)
+    host = available_memory() if device.type == "cuda" else None
+    if host is not None:
+        said = f"{TEST} needs about {{}} of the memory of this machine, and it has {{}} free"
+        _refuse(found.host_bytes, host, said, [f"store shorter lists (eval.list_length={SHORT_LISTS})"])
+
+
+def _refuse(needed: int, free: int, said: str, advice: Sequence[str]) -> None:
+    if needed <= free:
+        return
+    said = said.format(gib(needed), gib(free))
+    if needed * (1 - UNCERTAINTY) > free:
+        raise DeviceError(f"{said}; {'; or '.join(advice)}")
     _log.warning("%s: it may not fit", said)
 
 
@@ -67,19 +84,3 @@ def free_memory(device: torch.device) -> int | None:
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return available_memory()
-
-
-def available_memory(meminfo: Path = Path("/proc/meminfo"), limits: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """What Linux says could be had without swapping, within the limit of the container if there is one."""
-    try:
-        lines = dict(line.split(":", 1) for line in meminfo.read_text(encoding="utf-8").splitlines())
-        available = int(lines["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError, IndexError):
-        return None
-    try:
-        most = int((limits / "memory.max").read_text(encoding="utf-8"))
-        used = int((limits / "memory.current").read_text(encoding="utf-8"))
-        cached = dict(line.split() for line in (limits / "memory.stat").read_text(encoding="utf-8").splitlines())
-    except (OSError, ValueError):  # no container, or "max"
-        return available
-    return min(available, most - used + int(cached.get("file", 0)))

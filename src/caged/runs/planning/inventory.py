@@ -8,13 +8,16 @@ of the tables. `python -m benchmarks.plan` compares both with what is measured.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from caged.runs.planning.course import BLOCK_TRIPLES, BLOCKS_ABOVE, BUILD, DRAW, FLOAT, STEP, VALIDATE, course
 from caged.runs.planning.workload import FACTORED, SYMMETRIC, Workload
 
 ALWAYS = "always"
-PHASES = (BUILD, DRAW, STEP, VALIDATE)
+TRAINING = "all of training"
+TEST = "the final test"
+PHASES = (BUILD, DRAW, STEP, VALIDATE, TEST)
 KEPT = "free blocks that torch keeps"
 
 CPU_COLUMNS, CPU_COLUMNS_OF_LARGE = 64, 32  # as `graph.kernels.cpu`
@@ -22,6 +25,10 @@ LARGE_ROWS = 2**14
 BITMAP_BYTES = 128 * 2**20  # as `graph.sampling`
 CPU_SCORE_BLOCK = 16 * 2**20  # as `evaluation.topk`
 LEAST_SCORED = 64  # users of a block on CPU
+LISTS, OF_USERS = FILLING = ("lists of everybody, and what is measured of them", "what is measured of users")
+PER_PLACE, PER_TESTED = 12, 600  # bytes of a place in a list and of a user, while lists are made and measured; fitted
+WRITING = 0.25 * 2**30  # what measuring and writing take beside; fitted
+LEFT = 0.3  # share of the fullest phase of training that stays in pieces too small for anything; fitted
 PROGRAM = 0.35 * 2**30  # what Python, torch and its threads take of the memory of the machine; measured
 
 
@@ -37,17 +44,26 @@ class Inventory:
     allocations: tuple[Allocation, ...]
     in_tensors: int | None = None  # the most at a time, on CUDA
 
-    def during(self, when: str) -> float:
-        return sum(one.bytes for one in self.allocations if one.when == when)
+    def during(self, phase: str) -> tuple[Allocation, ...]:
+        held = {ALWAYS, phase} if phase == TEST else {ALWAYS, TRAINING, phase}
+        return tuple(one for one in self.allocations if one.when in held)
 
     @property
     def peak_phase(self) -> str:
-        return max(PHASES, key=self.during)
+        return max(PHASES, key=lambda phase: bytes_of(self.during(phase)))
+
+    @property
+    def at_peak(self) -> tuple[Allocation, ...]:
+        """What is there at the worst moment."""
+        return self.during(self.peak_phase)
 
     @property
     def peak(self) -> int:
-        """Bytes at the worst moment."""
-        return round(self.during(ALWAYS) + self.during(self.peak_phase))
+        return round(bytes_of(self.at_peak))
+
+
+def bytes_of(allocations: Iterable[Allocation]) -> float:
+    return sum(one.bytes for one in allocations)
 
 
 def inventory(work: Workload) -> Inventory:
@@ -69,6 +85,17 @@ def _cuda(work: Workload) -> Inventory:
 
 
 def _cpu(work: Workload) -> list[Allocation]:
+    """The C library keeps what training frees. Lists go into that; what they do not need stays with the process."""
+    training, test = _training_on_cpu(work), of_final_test(work)
+    if not test:
+        return training
+    fullest = max(bytes_of(one for one in training if one.when == phase) for phase in PHASES)
+    freed = fullest + bytes_of(one for one in training if one.when == TRAINING)
+    left = max(LEFT * fullest, freed - bytes_of(one for one in test if one.name in FILLING))
+    return [*training, *test, Allocation("what training left", left, TEST)]
+
+
+def _training_on_cpu(work: Workload) -> list[Allocation]:
     numbers, edges = work.numbers, work.interactions
     table = FLOAT * numbers
     large = max(work.users, work.items) > LARGE_ROWS
@@ -82,9 +109,9 @@ def _cpu(work: Workload) -> list[Allocation]:
         Allocation("pattern: in the order of both directions", 16 * edges + 16 * work.nodes),
         Allocation("weights of both directions, float32", weights * edges),
         Allocation("tables, float32", table),
-        Allocation("Adam's two moments, float32", 2 * table),
-        *([Allocation("best tables so far", table)] if work.validated else []),
-        Allocation("gradients", table),
+        Allocation("Adam's two moments, float32", 2 * table, TRAINING),
+        *([Allocation("best tables so far", table, TRAINING)] if work.validated else []),
+        Allocation("gradients", table, TRAINING),
         *_sampler(work),
         Allocation("the order of both directions", 40 * edges, BUILD),
         Allocation("propagation and its gradients", 2 * table, STEP),
@@ -93,6 +120,18 @@ def _cpu(work: Workload) -> list[Allocation]:
         Allocation("propagated tables", table, VALIDATE),
         Allocation("blocks of columns, validating", 4 * FLOAT * work.nodes * block, VALIDATE),
         Allocation("scores of a block of users", 2 * _score_block(work), VALIDATE),
+    ]
+
+
+def of_final_test(work: Workload) -> list[Allocation]:
+    """Of the memory of the machine, whatever it trains on: everybody's lists are there until they are measured."""
+    if not work.tested_users:
+        return []
+    places = work.tested_users * min(work.list_length, work.items)
+    return [
+        Allocation(LISTS, PER_PLACE * places, TEST),
+        Allocation(OF_USERS, PER_TESTED * work.tested_users, TEST),
+        Allocation("measuring and writing", WRITING, TEST),
     ]
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from caged.runs.planning.inventory import ALWAYS, Inventory, inventory
+from caged.runs.planning.inventory import PROGRAM, TEST, Inventory, bytes_of, inventory, of_final_test
 from caged.runs.planning.pace import Rates, rates_of, seconds_per_epoch
 from caged.runs.planning.sent import sent_in_a_step
 from caged.runs.planning.workload import BY_COLUMNS, PER_EDGE, Workload
 
 MOST_ADVISED = 64  # devices
+SHORT_LISTS = 20  # as long as the metrics read
 FEW_USERS = 10_000  # whom a validation may be for
 NARROWEST = 8  # columns below which nobody would want to train
 GIB = 2**30
@@ -33,6 +34,12 @@ class Plan:
         return self.needed.peak <= self.memory_bytes
 
     @property
+    def host_bytes(self) -> int:
+        """Of the machine's memory, for a final test after training on a GPU; 0 where there is none."""
+        test = bytes_of(of_final_test(self.work))
+        return round(PROGRAM + test) if test else 0
+
+    @property
     def message_bytes(self) -> int:
         """What a device sends per step."""
         work = self.work
@@ -50,6 +57,11 @@ class Plan:
             said.append(
                 f"the memory is what torch takes from the device: tensors of up to {gib(self.needed.in_tensors)}, and "
                 f"free blocks that it keeps"
+            )
+        if self.work.device == "cuda" and self.host_bytes:
+            said.append(
+                f"the final test keeps lists of {self.work.list_length} items for {self.work.tested_users:,} users in "
+                f"the memory of the machine, which needs about {gib(self.host_bytes)} of it"
             )
         if self.work.device == "cpu":
             said.append(f"processors differ more than GPUs of one kind do: the time is that of {self.rates.name}")
@@ -69,11 +81,10 @@ class Plan:
                 "predicted": self.needed.peak,
                 "in_tensors": self.needed.in_tensors,
                 "available": self.memory_bytes,
+                "host": self.host_bytes if self.work.device == "cuda" else None,
                 "peak_phase": self.needed.peak_phase,
                 "allocations": [
-                    {"name": one.name, "bytes": round(one.bytes), "when": one.when}
-                    for one in self.needed.allocations
-                    if one.when in (ALWAYS, self.needed.peak_phase)
+                    {"name": one.name, "bytes": round(one.bytes), "when": one.when} for one in self.needed.at_peak
                 ],
             },
             "fits": self.fits,
@@ -126,6 +137,8 @@ def _changes(asked: Plan) -> Iterator[str]:
         yield f"validate on some users (train.validation_users={FEW_USERS}): {gib(needed(validation_users=FEW_USERS))}"
     elif work.validated and fitting(validated=False):
         yield f"train without validation (--no-validation): {gib(needed(validated=False))}"
+    if asked.needed.peak_phase == TEST and work.list_length > SHORT_LISTS and fitting(list_length=SHORT_LISTS):
+        yield f"store shorter lists (eval.list_length={SHORT_LISTS}): {gib(needed(list_length=SHORT_LISTS))}"
 
 
 def _widest(memory: int, widths: range, needed: Callable[[int], int]) -> int | None:

@@ -17,6 +17,7 @@ SYMMETRIC = tuple(name for name in FACTORED if name != "adjnorm")
 DEVICES = ("cuda", "cpu")
 
 INT32 = 2**31 - 1
+USUAL_LENGTH = 100  # as `eval.list_length`
 AUTO_STEPS = 200  # as `TrainConfig.batches`, which needs torch to be imported
 AUTO_BATCH = 2048
 AUTO_MULTIPLE = 256
@@ -55,6 +56,8 @@ class Workload:
     validated: bool = True  # a validation part chooses the epoch, so the best tables are kept
     validation_users: int | None = None  # whom it ranks for; None: everybody
     wide_tables: bool = False  # propagation in float32 on CUDA
+    tested_users: int = 0  # who get lists in the final test; 0: there is none
+    list_length: int = USUAL_LENGTH  # of these lists
 
     def __post_init__(self) -> None:
         for name in ("users", "items", "interactions", "embedding_size", "devices"):
