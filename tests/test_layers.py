@@ -27,6 +27,7 @@ FOUNDATION = {
     "columns",
     "threads",
     "progress",
+    "signals",
 }
 ORDER = {
     "data": 1,
