@@ -91,8 +91,8 @@ def _no_rank(name: str, environment: Mapping[str, str], allowed: str) -> ConfigE
     seen = f"is '{environment[name][:40]}'" if name in environment else "is not set"
     return ConfigError(
         f"RANK and WORLD_SIZE are set in the environment, as for one of several processes that train together, but "
-        f"{name} {seen}; it must be {allowed}; unset RANK and WORLD_SIZE to train with one process, or start several "
-        f"with torchrun or --devices"
+        f"{name} {seen}; it must be {allowed}; unset RANK and WORLD_SIZE to train with one process or with --devices, "
+        f"or let torchrun set all of them"
     )
 
 

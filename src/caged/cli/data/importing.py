@@ -22,7 +22,11 @@ from caged.signals import ENDED_BY
 def import_(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG...", help="Files of one log; you may use quoted wildcards.", show_default=False),
+        typer.Argument(
+            metavar="LOG...",
+            help="Files of one log, or a folder of part files; you may use quoted wildcards.",
+            show_default=False,
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the result.", show_default=False)],
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
