@@ -27,6 +27,7 @@ FOUNDATION = {
     "columns",
     "threads",
     "progress",
+    "processes",
     "signals",
 }
 ORDER = {
