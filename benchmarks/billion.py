@@ -34,6 +34,7 @@ from caged.evaluation.evaluate import make_validator
 from caged.graph import BipartiteGraph, make_sampler
 from caged.models import Method, registered
 from caged.models.contract import Metrics, Scorer
+from caged.runs.environment import resolve_device
 from caged.seeding import Generators
 from caged.training import Interrupted, Loop, TrainConfig, load_checkpoint
 from caged.training.loop import AUTO, Validate
@@ -153,7 +154,7 @@ def make_method(name: str, width: int, layers: int) -> Method[Any]:
 
 
 def train(chosen: argparse.Namespace) -> None:
-    device = torch.device(chosen.device)
+    device = resolve_device(chosen.device)
     watch = Watch(device, chosen.minutes)
     shape = Shape(chosen.users, chosen.items, chosen.interactions)
     with watch("generate"):

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +21,7 @@ from scipy.sparse import csr_matrix
 
 from benchmarks.billion import count
 from caged.data.ids import Array
+from caged.errors import ConfigError
 from caged.runs.planning.sent import FLOAT, summed
 
 # Bytes of the graph and of the sampler, as docs/scale.md counts them under "What is held".
@@ -106,7 +109,19 @@ def simulated_layer(matrix: csr_matrix, users: Array, items: Array, partitions: 
     return to_users, to_items, summed(items.nbytes, partitions)
 
 
-def main() -> None:
+def partitions_of(devices: int, width: int) -> list[int]:
+    """Into how many groups the devices can be divided, such that every device of a group has a column."""
+    powers = (2**exponent for exponent in range(devices.bit_length()))
+    possible = [groups for groups in powers if devices % groups == 0 and 0 < devices // groups <= width]
+    if devices < 1 or not possible:
+        raise ConfigError(
+            f"--devices is {devices} with --k {width}; it must be from 1 to --k, or such that halving it some times "
+            f"gives a whole number of at most --k, such as {2 * width}"
+        )
+    return possible
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=count, default=count("200M"))
     parser.add_argument("--items", type=count, default=count("20M"))
@@ -116,20 +131,22 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=8)
     parser.add_argument("--seconds-per-row", type=float, required=True, help="of 64 float32 numbers, in propagation")
     parser.add_argument("--bytes-per-second", type=float, required=True, help="between devices")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
+    try:
+        possible = partitions_of(given.devices, given.k)
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
     shape = Shape(given.users, given.items, given.interactions, given.k, given.layers)
     machine = Machine(given.seconds_per_row, given.bytes_per_second)
     print("partitions  GiB of a device  of it graph  GiB sent per epoch  s computing  s sending  s per epoch")
-    partitions = 1
-    while partitions <= given.devices:
-        if given.devices % partitions == 0 and given.devices // partitions <= given.k:
-            found = cost(shape, given.devices, partitions, machine)
-            cells = (found.memory / 2**30, found.graph / 2**30, found.sent / 2**30)
-            times = (found.computing, found.sending, found.seconds)
-            widths = (15, 11, 18, 11, 9, 11)
-            line = "  ".join(f"{value:>{size},.1f}" for value, size in zip((*cells, *times), widths, strict=True))
-            print(f"{partitions:>10}  {line}")
-        partitions *= 2
+    for partitions in possible:
+        found = cost(shape, given.devices, partitions, machine)
+        cells = (found.memory / 2**30, found.graph / 2**30, found.sent / 2**30)
+        times = (found.computing, found.sending, found.seconds)
+        widths = (15, 11, 18, 11, 9, 11)
+        line = "  ".join(f"{value:>{size},.1f}" for value, size in zip((*cells, *times), widths, strict=True))
+        print(f"{partitions:>10}  {line}")
 
 
 if __name__ == "__main__":

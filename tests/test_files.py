@@ -6,6 +6,8 @@ import errno
 import json
 import math
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ from caged.files import (
     write_sealed_json,
     write_text,
 )
+from caged.processes import BOOT
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
@@ -56,6 +59,73 @@ def test_the_content_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, mon
     target = tmp_path / "file"
     write_text(target, "whole")
     assert synced == [(b"whole", False)]
+
+
+LINUX = pytest.mark.skipif(not BOOT.exists(), reason="processes are told apart by what Linux says about them")
+WRITING = """
+import sys
+from pathlib import Path
+from caged.files import new_folder
+with new_folder(Path(sys.argv[1])) as temporary:
+    (temporary / "spool").write_text("much")
+    print("writing", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def writing(target: Path) -> subprocess.Popen[str]:
+    """Another process, which has begun to write a folder and goes on until it reads a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITING, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+@LINUX
+def test_what_a_killed_process_left_of_a_folder_is_removed_by_the_next_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = tmp_path / "shop [1].cgraph"
+    killed = writing(target)
+    killed.kill()
+    killed.wait()
+    other = writing(tmp_path / "shop.cgraph")
+    others = set(tmp_path.glob(".shop.cgraph.*"))
+    assert len(others) == len(list(tmp_path.glob(".shop ?1?.cgraph.*.tmp"))) == 1
+    with new_folder(target) as temporary:
+        assert set(tmp_path.iterdir()) == {temporary, *others}
+        with new_folder(target):  # nor what this process writes itself
+            assert temporary.is_dir()
+    other.communicate("\n")
+    assert not caplog.records
+
+
+@LINUX
+def test_what_another_process_writes_is_never_removed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    slow = writing(tmp_path / "out")
+    [at_work] = tmp_path.iterdir()
+    with new_folder(tmp_path / "out"):
+        assert (at_work / "spool").read_text() == "much"
+    (tmp_path / "out").rmdir()
+    slow.communicate("\n")
+    assert slow.returncode == 0
+    assert (tmp_path / "out" / "spool").read_text() == "much"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("name", [".out.0a1b2c3d.tmp", ".out.1-0a1b2c3d-0a1b2c3d.0a1b2c3d.tmp"])
+def test_what_nobody_can_tell_about_is_named(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Of an earlier version, or of another computer."""
+    (tmp_path / name).mkdir()
+    (tmp_path / ".out.notes.tmp").mkdir()
+    with new_folder(tmp_path / "out"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {name, "out", ".out.notes.tmp"}
+    [told] = caplog.messages
+    assert told.startswith(f"{tmp_path / name} was to become {tmp_path / 'out'} and was never finished")
+    assert told.endswith("delete it")
 
 
 @pytest.mark.parametrize(

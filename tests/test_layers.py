@@ -27,6 +27,8 @@ FOUNDATION = {
     "columns",
     "threads",
     "progress",
+    "processes",
+    "signals",
 }
 ORDER = {
     "data": 1,

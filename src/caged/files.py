@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import os
 import re
@@ -15,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from caged.errors import ConfigError, RunError
+from caged.processes import signature, signed_by_the_dead, signed_here
 
 _NUMBERS = re.compile(r"\[\n([-+.\deE,\s]+)\]")  # a list of numbers, one per line
+_log = logging.getLogger(__name__)
 CHECKSUM = "checksum"  # the key of a JSON file that says what the rest of it has to be
 
 
@@ -153,10 +156,14 @@ def make_writable_folder(path: Path) -> Path:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty temporary folder; on success it becomes `path`, on any error it is removed."""
+    """Yield an empty temporary folder; on success it becomes `path`, on any error it is removed.
+
+    What a process that was killed left of it is removed by the next one for the same `path`.
+    """
     refuse_filled_folder(path)
     target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    _remove_unfinished(target)
+    temporary = target.with_name(f".{target.name}.{signature()}.{secrets.token_hex(4)}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
@@ -171,6 +178,27 @@ def new_folder(path: Path) -> Iterator[Path]:
         raise _unwritable(path, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_unfinished(target: Path) -> None:
+    """The temporary folders of dead processes that were to become `target`, which may be many times as large."""
+    named = re.compile(re.escape(f".{target.name}.") + r"(?:(\d+-[0-9a-f]{8}-[0-9a-f]{8})\.)?[0-9a-f]{8}\.tmp")
+    beside: list[Path] = []
+    with suppress(OSError):  # whether there is such a folder, and who may write to it, is found out later
+        beside += target.parent.iterdir()
+    for path in beside:
+        found = named.fullmatch(path.name)
+        if found is None or path.is_symlink() or not path.is_dir():
+            continue
+        if found[1] is not None and signed_by_the_dead(found[1]):
+            shutil.rmtree(path, ignore_errors=True)
+        elif found[1] is None or not signed_here(found[1]):
+            _log.warning(
+                "%s was to become %s and was never finished, unless a process elsewhere still writes it; if none does, "
+                "delete it",
+                path,
+                target,
+            )
 
 
 def _refuse_file(path: Path) -> None:

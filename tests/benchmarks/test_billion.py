@@ -64,6 +64,17 @@ def test_another_training_in_the_folder_is_refused(tmp_path, capsys):
     assert "holds a training with another seed" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(billion.torch.cuda.is_available(), reason="where there is a GPU, it is taken")
+def test_a_device_that_is_not_there_is_one_sentence(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path, "--device", "cuda")
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "device 'cuda' was asked for but torch sees no CUDA device; use --device cpu or auto\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_time_runs_out():
     watch = billion.Watch(billion.torch.device("cpu"), minutes=1.0)
     assert not watch.lacks(50)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import random as random_matrix
 
-from benchmarks.columns_model import Machine, Shape, cost, simulated_layer
+from benchmarks.columns_model import Machine, Shape, cost, main, partitions_of, simulated_layer
 from caged.runs.planning.inventory import inventory
 from caged.runs.planning.workload import Workload
 
@@ -35,6 +35,31 @@ def test_memory_is_what_was_measured_and_what_a_plan_says():
     work = Workload(200_000_000, 20_000_000, 10**10, 64, 2, devices=64, validation_users=10_000)
     ten = Shape(users=200e6, items=20e6, interactions=1e10, width=64, layers=2)
     assert cost(ten, 64, 1, MACHINE).memory == pytest.approx(inventory(work).in_tensors, rel=0.08)
+
+
+ASSUMED = ("--seconds-per-row", "2e-11", "--bytes-per-second", "1e11")
+
+
+def test_devices_are_divided_by_halves():
+    assert partitions_of(8, 64) == [1, 2, 4, 8]
+    assert partitions_of(128, 64) == [2, 4, 8, 16, 32, 64, 128]
+    assert partitions_of(6, 4) == [2]
+
+
+def test_a_line_for_each_division(capsys):
+    main(["--devices", "8", *ASSUMED])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["partitions", "1", "2", "4", "8"]
+
+
+@pytest.mark.parametrize("devices", ["0", "-1", "65"])
+def test_devices_that_cannot_be_divided_are_one_sentence(devices, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--devices", devices, "--k", "64", *ASSUMED])
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"--devices is {devices} with --k 64; it must be from 1 to --k, or")
+    assert said.err.count("\n") == 1
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 3])

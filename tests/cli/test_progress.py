@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -49,3 +51,21 @@ def test_work_that_reports_is_stopped_between_two_steps(capsys: pytest.CaptureFi
             report("two", None)
     assert told == ["one"]
     assert "stopping after this block" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of terminals as Linux has them")
+@pytest.mark.parametrize("written", ["say('stopped')", "line._draw('epoch 1')", "line._draw(''); line.wipe()"])
+def test_work_outlives_its_terminal(written: str) -> None:
+    """What it still has to say must not fail it."""
+    script = f"""
+import os, pty
+terminal, mine = pty.openpty()
+os.dup2(mine, 2)
+from caged.cli.progress import progress_line, say
+line = progress_line()
+line._draw("epoch 1")
+os.close(terminal)
+{written}
+raise SystemExit(7)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 7

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
-from caged.cli.study import ENDED_BY
 from tests.cli.invoke import caged, contents, refused_without_a_trace
 
 PLAN = """
@@ -115,7 +113,3 @@ def test_a_log_with_other_columns_is_told_how_a_plan_names_them(plan: Path) -> N
     outcome = caged("study", "run", "plan.toml", "--device", "cpu", cwd=plan.parent)
     assert outcome.code == 1
     assert '(in a plan: set = ["data.user_column=NAME"])' in outcome.err
-
-
-def test_neither_a_closed_terminal_nor_an_end_of_the_system_leaves_runs_behind() -> None:
-    assert {signal.SIGTERM, signal.SIGHUP} <= set(ENDED_BY)

@@ -254,14 +254,20 @@ BAD = {
     "no header": (b"1,2\n3,4\n", "header line"),
     "only a header": (b"user_id,item_id\n", "holds no interactions"),
     "empty": (b"", "is empty"),
-    "ragged": (b"user_id,item_id\n1,2\n3,4,5\n", "cannot be parsed .*every line needs 2 fields"),
-    "open quote": (b'user_id,item_id\n1,2\n"3,4\n5,6\n', "cannot be parsed .*close every quote"),
+    "ragged": (b"user_id,item_id\n1,2\n3,4,5\n", "line 3: 3 fields, expected 2 as in the header"),
+    "open quote": (b'user_id,item_id\n1,2\n"3,4\n5,6\n', "line 3: 1 fields, expected 2 .*or quote fields"),
     "latin1": (b"user_id,item_id\n1,\xe9\n", "not UTF-8 text: byte 0xe9 at position 18"),
     "cut character": (b"user_id,item_id\n1,\xc3", "not UTF-8 text: byte 0xc3 at position 18"),
     "NUL": (b"user_id,item_id\n1,2\n\x00,4\n", "NUL byte at position 20"),
     "one user": (b"user_id,item_id\n1,2\n1,3\n", "has 1 user"),
-    "negative": (b"user_id,item_id\n-1,2\n1,3\n", "'user_id' is '-1', a negative identifier; "),
-    "above int64": (b"user_id,item_id\n1,2\n99999999999999999999,3\n", "'99999999999999999999', above"),
+    "negative": (
+        b"user_id,item_id\n-1,2\n1,3\n",
+        "'user_id' is '-1', a negative identifier, in data row 1, line 2 of ",
+    ),
+    "above int64": (
+        b"user_id,item_id\n1,2\n99999999999999999999,3\n",
+        "'99999999999999999999', above .* in data row 2, line 3 of ",
+    ),
     "no rating": (b"user_id,item_id,rating\n1,2,3\n2,3,\n", "'rating' is empty in data row 2"),
     "late bad rating": (
         b"user_id,item_id,rating\n" + b"1,2,3\n" * 99 + b"1,2,x\n",
@@ -284,6 +290,45 @@ def test_bad_logs(tmp_path: Path, case: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
+@pytest.mark.parametrize("case", ["ragged", "open quote", "above int64"])
+@pytest.mark.usefixtures("small_memory")
+def test_a_bad_line_is_told_as_if_the_file_were_read_at_once(tmp_path: Path, case: str) -> None:
+    header, rows = BAD[case][0].split(b"\n", 1)
+    good, bad = tmp_path / "good.csv", tmp_path / "more.csv"
+    good.write_bytes(header + b"\n7,7\n8,8\n")
+    bad.write_bytes(header + b"\n" + b"7,7\n\n" * 40 + rows)
+    with pytest.raises(DataError) as at_once:
+        read_log(bad)
+    with pytest.raises(DataError) as streamed:
+        import_log([good, bad], tmp_path / "out")
+    assert str(streamed.value) == str(at_once.value)
+    assert "line 8" in str(streamed.value)
+
+
+def test_a_folder_of_part_files_is_one_log(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    table = a_log()
+    for number, start in enumerate(range(0, len(table), 150)):
+        pq.write_table(table.slice(start, 150), parts / f"part-{number:05}.parquet")
+    (parts / "_SUCCESS").touch()
+    manifest = import_log([parts], tmp_path / "out")
+    assert [Path(source["file"]).name for source in manifest["sources"]] == [f"part-{n:05}.parquet" for n in range(3)]
+    assert manifest["fingerprint"] == import_log([parts / "*.parquet"], tmp_path / "again")["fingerprint"]
+    for imported in ("out", "again"):
+        with pytest.raises(
+            DataError, match=f"{imported} is imported already; train on it with --data .*{imported}, or"
+        ):
+            import_log([tmp_path / imported], tmp_path / "third")
+
+
+def test_a_folder_with_the_parts_of_a_split_is_no_log(tmp_path: Path) -> None:
+    for name in ("train.csv", "test.csv"):
+        as_csv(a_log(), tmp_path / name)
+    with pytest.raises(DataError, match=f"holds the parts of a split, .* give the file .* with --data {tmp_path}"):
+        import_log([tmp_path], tmp_path / "out")
+
+
 def test_damaged_files_leave_nothing(tmp_path: Path) -> None:
     compressed = gzip.compress(b"user_id,item_id\n" + b"".join(b"%d,%d\n" % (row, row) for row in range(5000)))
     (tmp_path / "log.csv.gz").write_bytes(compressed[:-20])
@@ -304,11 +349,13 @@ def test_files_must_have_the_same_columns(tmp_path: Path) -> None:
 
 def test_bad_names(tmp_path: Path) -> None:
     path = as_csv(a_log(), tmp_path / "log.csv")
+    (tmp_path / "nothing").mkdir()
     cases: list[tuple[list[Path], str]] = [
         ([tmp_path / "none.csv"], "does not exist"),
         ([tmp_path / "none*.csv"], "no file matches"),
         ([path, tmp_path / "log*"], "is given twice"),
-        ([tmp_path], "is a folder"),
+        ([path, tmp_path], "is given twice"),
+        ([tmp_path / "nothing"], "holds no files"),
         ([], "no log is given"),
     ]
     for logs, message in cases:

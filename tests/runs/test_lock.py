@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from caged import processes
 from caged.errors import RunError
-from caged.runs import lock
 from caged.runs.lock import LOCK, Holder, locked
 from tests.cli.invoke import caged, contents, ended, refused, spawn, tiny
 
-LINUX = pytest.mark.skipif(not lock.BOOT.exists(), reason="processes are told apart by what Linux says about them")
+LINUX = pytest.mark.skipif(not processes.BOOT.exists(), reason="processes are told apart by what Linux says about them")
 
 
 def held_by(folder: Path, **changes: Any) -> Holder:
@@ -63,7 +63,7 @@ def test_of_a_dead_process(tmp_path: Path) -> None:
 
 
 def test_of_a_dead_process_where_the_system_says_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "BOOT", tmp_path / "nowhere")
+    monkeypatch.setattr(processes, "BOOT", tmp_path / "nowhere")
     held_by(tmp_path, pid=dead_pid(), process=None)
     assert taken(tmp_path)
     with locked(tmp_path), pytest.raises(RunError, match="has been working on"):

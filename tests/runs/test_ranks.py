@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,22 +18,51 @@ from safetensors.torch import load_file
 
 from caged.errors import ConfigError, RunError
 from caged.runs import ranks as module
-from caged.runs.ranks import LOST, Place, _last_line, _verdict, check_devices
+from caged.runs.ranks import LOST, Place, _last_line, _verdict, check_devices, columns_of, resume_command
 from caged.runs.spec import resolve
 from tests.cli.invoke import caged, ended, refused, spawn
 
+RENDEZVOUS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 KILLS = int(os.environ.get("CAGED_RANK_KILLS", "20"))
 
 
 def test_a_process_alone_is_no_rank():
     assert Place.of({}) is None
     assert Place.of({"RANK": "0", "WORLD_SIZE": "1"}) is None
+    assert Place.of({"RANK": "0"}) is None
+    assert Place.of({"WORLD_SIZE": "8"}) is None
 
 
 def test_torchrun_and_the_launcher_say_the_same():
-    said = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    said = {**RENDEZVOUS, "RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    assert Place.of({**RENDEZVOUS, "RANK": "1", "WORLD_SIZE": "2"}) == Place(1, 2, 1, 2, launched=False)
     assert Place.of(said) == Place(3, 8, 1, 2, launched=False)
     assert Place.of({**said, "CAGED_LAUNCHED": "1"}) == Place(3, 8, 1, 2, launched=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"RANK": "x"}, "RANK is 'x'; it must be a whole number from 0 to 1;"),
+        ({"RANK": ""}, "RANK is ''; it must be"),
+        ({"RANK": "-1"}, "RANK is '-1'; it must be"),
+        ({"RANK": "5"}, "RANK is '5'; it must be a whole number from 0 to 1;"),
+        ({"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two'; it must be a whole number from 1"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE is '0'; it must be"),
+        ({"LOCAL_RANK": "y"}, "LOCAL_RANK is 'y'; it must be"),
+        ({"LOCAL_WORLD_SIZE": "0"}, "LOCAL_WORLD_SIZE is '0'; it must be"),
+        ({"MASTER_ADDR": None}, "MASTER_ADDR is not set; it must be the address of the first rank"),
+        ({"MASTER_PORT": None}, "MASTER_PORT is not set; it must be a whole number from 1 to 65535"),
+        ({"MASTER_PORT": "70000"}, "MASTER_PORT is '70000'; it must be"),
+    ],
+)
+def test_half_an_environment_of_ranks_is_refused(said, words):
+    """Some schedulers of clusters set RANK and WORLD_SIZE for purposes of their own."""
+    whole = {**RENDEZVOUS, "RANK": "0", "WORLD_SIZE": "2", **said}
+    with pytest.raises(ConfigError) as told:
+        Place.of({name: value for name, value in whole.items() if value is not None})
+    assert words in str(told.value)
+    assert "; unset RANK and WORLD_SIZE to train with one process or with --devices, or let torchrun" in str(told.value)
 
 
 @pytest.mark.parametrize("method", ["advdrop", "apda", "galore", "macr", "ips_aggregation", "ease", "mostpop"])
@@ -62,6 +93,41 @@ def test_torchrun_decides_about_the_number():
 
 
 # ---------------------------------------------------------------- what is said in the end
+
+
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        (None, "caged train --resume 'my run'"),
+        (Place(0, 4, 0, 4, launched=True), "caged train --resume 'my run' --devices 4"),
+        (
+            Place(0, 4, 0, 4, launched=False),
+            "torchrun --nproc-per-node 4 -m caged train --resume 'my run'",
+        ),
+        (
+            Place(0, 8, 0, 4, launched=False),
+            "torchrun --nnodes 2 ... --nproc-per-node 4 -m caged train --resume 'my run'",
+        ),
+    ],
+)
+def test_a_run_goes_on_with_as_many_processes(place, command):
+    assert resume_command(Path("my run"), place) == command
+
+
+def test_what_run_json_says_about_a_lost_rank_is_whole(tmp_path, monkeypatch):
+    """It cannot be left to whoever prints it to add the folder."""
+
+    @contextmanager
+    def lost(*_, go_on, **__):
+        (tmp_path / "run.json").touch()  # which happens between meeting and losing the others
+        yield go_on
+
+    monkeypatch.setattr("caged.training.columns.connected", lost)
+    spec = resolve("log.csv", "lightgcn", device="cpu")
+    with columns_of(Place(0, 2, 0, 2, launched=True), spec, tmp_path) as go_on:
+        assert go_on() == f"continue with: caged train --resume {tmp_path} --devices 2"
+        (tmp_path / "run.json").unlink()
+        assert go_on() == "the run had not begun, start it again"
 
 
 @pytest.mark.parametrize("code", [0, 2, 130])
@@ -150,6 +216,11 @@ def killed_and_resumed(log, folder, choice, *, devices, resumed_on):
     while any(map(alive, ranks)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, ranks))
+    if chosen:  # else nobody is left to write it down
+        assert json.loads((folder / "run.json").read_text())["error"] == (
+            "another rank of this run ended, or has not answered for too long, see what it said; "
+            f"continue with: caged train --resume {folder} --devices {devices}"
+        )
     if resumed_on == 1:
         again = caged("train", "--resume", folder)
     else:
@@ -213,21 +284,57 @@ def test_ctrl_c_ends_all_ranks_after_an_epoch(log_csv, tmp_path):
     process.send_signal(signal.SIGINT)
     outcome = ended(process)
     assert outcome.code == 130
-    assert f"stopped; continue with: caged train --resume {folder}" in outcome.err
+    assert f"stopped; continue with: caged train --resume {folder} --devices 2\n" in outcome.err
     assert not any(map(alive, ranks))
 
 
-def test_ctrl_c_before_a_rank_could_hear_of_it(tmp_path, monkeypatch):
+@linux
+@pytest.mark.parametrize("which", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
+def test_whatever_asks_a_run_to_end_is_an_interruption(which, log_csv, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    folder = tmp_path / "run"
+    process = training_on_two(log_csv, folder)
+    assert any((tmp_path / "temporary").glob("caged-ranks-*"))
+    ranks = ranks_of(process)
+    for one in (*ranks, process.pid):  # as a system that shuts down tells all of them
+        os.kill(one, which)
+    outcome = ended(process)
+    assert outcome.code == 130, outcome.err
+    assert f"stopped; continue with: caged train --resume {folder} --devices 2\n" in outcome.err
+    assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+    assert not any(map(alive, ranks))
+    assert not any((tmp_path / "temporary").glob("caged-ranks-*"))
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_end_before_a_rank_could_hear_of_it(which, tmp_path, monkeypatch):
     """It arrives while Python starts, which ends it by the signal."""
 
     def watched(ranks):
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(which)
         return {0: ranks[0].wait()}
 
     sleeping = [sys.executable, "-S", "-c", "import signal, time; signal.signal(2, signal.SIG_DFL); time.sleep(60)"]
     monkeypatch.setattr(module, "_watch", watched)
     monkeypatch.setattr(module, "_started", lambda *_: subprocess.Popen(sleeping, start_new_session=True))
     assert module.launch(2, [], tmp_path) == 130
+
+
+def test_an_end_before_there_is_a_rank(tmp_path, monkeypatch):
+    """Nothing stays behind, and the first rank is told as soon as it is there."""
+
+    def started(rank, *_):
+        if rank == 0:
+            signal.raise_signal(signal.SIGTERM)
+        sleeping = "import signal, time; signal.signal(2, signal.SIG_DFL); time.sleep(60)"
+        return subprocess.Popen([sys.executable, "-S", "-c", sleeping], start_new_session=True)
+
+    monkeypatch.setattr(module, "_started", started)
+    monkeypatch.setattr(module, "GRACE", 0.0)
+    monkeypatch.setattr(module.tempfile, "tempdir", str(tmp_path))
+    assert module.launch(2, [], tmp_path / "run") == 130
+    assert list(tmp_path.iterdir()) == []
 
 
 @linux

@@ -209,13 +209,14 @@ def holds(pid: int, folder: Path) -> bool:
         return False
 
 
-def test_ctrl_c_leaves_a_run_that_goes_on(log_csv: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_a_run_that_goes_on(log_csv: Path, tmp_path: Path, which: signal.Signals) -> None:
     undisturbed, folder, records = tmp_path / "undisturbed", tmp_path / "stopped", tmp_path / "results"
     # No checkpoint is due: the one that is resumed from is the one that Ctrl-C asked for.
     long = {"epochs": 150, "checkpoint_seconds": 1000}
     process = spawn(*options(log_csv, folder, **long), "--record", records, cwd=tmp_path)
     wait_for(process, lambda: len(history(folder)) >= 5)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(which)
     outcome = ended(process)
     print(f"stopped pid {process.pid} after epoch {len(history(folder))}")
     assert (outcome.code, outcome.out) == (130, "")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -140,8 +143,20 @@ def say(message: str) -> None:
     for wipe in live_lines:
         wipe()
     first, *others = _on_screen(stderr, message)
-    for text in (Text.assemble((start, style), first[len(start) :]), *map(Text, others)):
-        stderr.print(text, soft_wrap=True)
+    with outliving_terminal():
+        for text in (Text.assemble((start, style), first[len(start) :]), *map(Text, others)):
+            stderr.print(text, soft_wrap=True)
+
+
+@contextmanager
+def outliving_terminal() -> Iterator[None]:
+    """For what is written to stderr: whoever closes a terminal reads no more, but what is under way ends properly."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # also for what is not flushed yet
 
 
 class SafeFormatter(logging.Formatter):

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Self
 
-from caged.cli.output import live_lines, say, stderr
+from caged.cli.output import live_lines, outliving_terminal, say, stderr
 from caged.progress import ProgressLine, ProgressReport
+from caged.signals import heard
 
 
 class ScreenLine(ProgressLine):
@@ -21,6 +22,14 @@ class ScreenLine(ProgressLine):
     def __exit__(self, *error: object) -> None:
         live_lines.remove(self.wipe)
         self.close()
+
+    def _draw(self, text: str) -> None:
+        with outliving_terminal():
+            super()._draw(text)
+
+    def wipe(self) -> None:
+        with outliving_terminal():
+            super().wipe()
 
 
 def progress_line(*, quiet: bool = False) -> ScreenLine:
@@ -38,7 +47,7 @@ class StopOnCtrlC:
 
     def __init__(self, *also: signal.Signals, at_hand: str = "this epoch or step") -> None:
         self.requested = False
-        self._signals = (signal.SIGINT, *(one for one in also if signal.getsignal(one) != signal.SIG_IGN))
+        self._signals = (signal.SIGINT, *heard(also))
         self._at_hand = at_hand
 
     def __call__(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -31,9 +30,7 @@ from caged.products.study import (
     status_tables,
 )
 from caged.products.tune import seconds_in
-
-# Beside Ctrl-C: its processes must not outlive it, nor a terminal that is closed.
-ENDED_BY = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+from caged.signals import ENDED_BY
 
 app = group(
     "Run a plan of many runs within a budget, see how far it is, and show its tables and figures.", no_args_is_help=True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +16,7 @@ from caged.cli.output import INTERRUPTED, AsJson, Ids, Verbose, command_line, pr
 from caged.cli.progress import StopOnCtrlC, progress_line
 from caged.cli.resuming import check_only_resume
 from caged.columns import Columns
-from caged.errors import CagedError, ConfigError, RankLostError, RunError
+from caged.errors import CagedError, ConfigError, RankLostError
 from caged.files import read_sealed_json, write_text
 from caged.page.html import templates_are_there
 from caged.products.audit import AuditResult, audit_html, audit_run, run_sections, verdict_sentences
@@ -25,9 +24,10 @@ from caged.progress import EpochProgress
 from caged.runs.execute import AlreadyFinished, RunResult, resume, start, warnings_of
 from caged.runs.folder import METRICS, RunFolder
 from caged.runs.follow import follow, follow_resumed
-from caged.runs.ranks import LOST, Place, begin_rank, check_devices, columns_of, launch
+from caged.runs.ranks import LOST, Place, begin_rank, check_devices, columns_of, launch, resume_command
 from caged.runs.results import ResultPlace
 from caged.runs.spec import ExperimentSpec, resolve
+from caged.signals import ENDED_BY
 from caged.training import Interrupted
 
 REPORT = "report.html"
@@ -187,7 +187,7 @@ def train(
     if devices > 1 and rank is None:
         sys.exit(launch(devices, sys.argv[1:], folder))
     if rank is not None and not rank.first:
-        _train_along(rank, spec, along)
+        _train_along(rank, spec, folder, along)
         return
     for warning in warnings_of(spec):
         say(f"warning: {warning}")
@@ -210,21 +210,25 @@ def _trained(
 ) -> RunResult:
     """The run, with its progress on stderr; Ctrl-C ends it properly, and so does the loss of another rank."""
     try:
-        with progress_line(quiet=quiet) as line, StopOnCtrlC() as stop, columns_of(rank, spec) as columns:
+        with (
+            progress_line(quiet=quiet) as line,
+            StopOnCtrlC(*ENDED_BY) as stop,
+            columns_of(rank, spec, folder) as columns,
+        ):
             return begin(observers=(EpochProgress(line),), stop_requested=stop, columns=columns)
     except Interrupted:
-        say(f"stopped; continue with: caged train --resume {shlex.quote(str(folder))}")
+        say(f"stopped; continue with: {resume_command(folder, rank)}")
         sys.exit(INTERRUPTED)
-    except RankLostError as error:
+    except RankLostError:
         if rank is not None and rank.launched:
             sys.exit(LOST)  # the launcher knows which
-        raise RunError(f"{error} {shlex.quote(str(folder))}") from error
+        raise
 
 
-def _train_along(rank: Place, spec: ExperimentSpec, along: Callable[[Columns], None]) -> None:
+def _train_along(rank: Place, spec: ExperimentSpec, folder: Path, along: Callable[[Columns], None]) -> None:
     """What a rank does that is not the first."""
     try:
-        with columns_of(rank, spec) as columns:
+        with columns_of(rank, spec, folder) as columns:
             along(columns)
     except RankLostError:
         sys.exit(LOST)

@@ -14,11 +14,12 @@ import hashlib
 import importlib
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +42,7 @@ from caged.data.readers.columns import (
     timestamps_of,
 )
 from caged.data.readers.files import check_counts, line_finder, reader_for
+from caged.data.readers.folders import log_files
 from caged.data.times import Times, TimeUnit, finest, mixed_units, units_like
 from caged.errors import CagedError, DataError
 from caged.progress import ProgressReport
@@ -86,7 +88,8 @@ def sort_log(
     *,
     leave_out: Sequence[str] = (),
 ) -> SortedRows:
-    """Read one or several files (names may hold wildcards) as one log; `work` is an empty folder for what is spooled.
+    """Read one or several files (names may hold wildcards, or be folders of part files) as one log; `work` is an empty
+    folder for what is spooled.
 
     The columns in `leave_out` ("rating", "timestamp") are checked, but not kept.
     """
@@ -96,7 +99,7 @@ def sort_log(
     sources = [spool.add(path, columns, progress) for path in paths]
     spool.close()
     where = ", ".join(map(str, paths[:3])) + (", ..." if len(paths) > 3 else "")
-    users, items = spool.users.numbering(where), spool.items.numbering(where)
+    users, items = (encoder.numbering(spool.first_place) for encoder in (spool.users, spool.items))
     check_counts(len(users.ids), len(items.ids), where)
     notes = list(mixed_units(columns.timestamp, spool.times_like))
     buckets = _deal(spool, users, items, work, progress)
@@ -114,9 +117,12 @@ def needed_polars() -> Any:
 
 
 def _files(logs: Iterable[str | Path]) -> list[Path]:
-    """The files that are meant, in the order given; wildcards in sorted order."""
+    """The files that are meant, in the order given; those of a folder and of wildcards in sorted order."""
     paths: list[Path] = []
     for log in logs:
+        if Path(log).is_dir():
+            paths += log_files(Path(log))
+            continue
         if Path(log).exists() or not glob.has_magic(str(log)):
             paths.append(Path(log))
             continue
@@ -147,12 +153,14 @@ class _Spool:
         self.rows = self.bytes = 0
         self.schema: pa.Schema | None = None
         self._units: list[TimeUnit] = []  # of the times in each table
+        self._begins: list[tuple[Path, int]] = []  # each file, and how many rows came before it
         self.times_like: Counter[TimeUnit] = Counter()
         self._writer: Any = None
 
     def add(self, path: Path, columns: Columns, progress: ProgressReport) -> dict[str, Any]:
         """Append one file; what the manifest says about it."""
         rows = 0
+        self._begins.append((path, self.rows))
         dates = _OneKindOfTimestamp()
         self.users.name, self.items.name = columns.user, columns.item
         for table in tables_of(path, columns):
@@ -187,6 +195,20 @@ class _Spool:
         if self._writer is None:
             raise DataError("the log holds no interactions; it needs at least one row below its header")
         self._writer.close()
+
+    def first_place(self, side: str, code: int) -> tuple[Path, int]:
+        """The file where an identifier came first, and how many of its rows came before; by a pass over all of them."""
+        before = 0
+        with ipc.open_file(pa.OSFile(str(self.path))) as file:
+            for position in range(file.num_record_batches):
+                codes = file.get_batch(position).column(side).to_numpy()
+                found = np.flatnonzero(codes == code)
+                if len(found):
+                    before += int(found[0])
+                    break
+                before += len(codes)
+        path, begin = next(one for one in reversed(self._begins) if one[1] <= before)
+        return path, before - begin
 
     @property
     def final_schema(self) -> pa.Schema:
@@ -350,11 +372,28 @@ class Numbering:
     log_rows: Array  # int64 (n,): how often each row number occurs in the log, duplicates included
 
 
+FirstPlace = Callable[[str, int], tuple[Path, int]]  # from "user" or "item" and a code to a file and the rows before
+
+
+class _Distinct(Column):
+    """Identifiers in the order of their codes: an error about one names the file and the row where it came first."""
+
+    def __init__(self, values: pa.Array, name: str, first_place: Callable[[int], tuple[Path, int]]) -> None:
+        super().__init__(values, name, "")
+        self._first_place = first_place
+
+    def error(self, row: int, problem: str, fix: str) -> DataError:
+        path, before = self._first_place(row)
+        there = Column(self.values.slice(row, 1), self.name, str(path), rows_before=before, line_of=line_finder(path))
+        return there.error(0, problem, fix)
+
+
 class IdEncoder:
     """Codes 0, 1, ... in order of first appearance."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, side: Literal["user", "item"]) -> None:
+        self.name: str = side  # of the column in the log, once that is known
+        self._side = side
         self._known: Arrivals | None = None
         self._count = np.zeros(0, dtype=np.int64)
         self._may_be_integers = True
@@ -371,11 +410,11 @@ class IdEncoder:
         self._count = count
         return codes
 
-    def numbering(self, where: str) -> Numbering:
+    def numbering(self, first_place: FirstPlace) -> Numbering:
         """All identifiers in the order of an `IdMap`."""
         known = self._known.values if self._known is not None else pa.array([], type=pa.int64())
         if is_text(known.type) and self._may_be_integers:
-            column = Column(known, self.name, where, rows_before=None)
+            column = _Distinct(known, self.name, partial(first_place, self._side))
             known = integers_where_all(column)
             if not is_text(known.type):
                 reject_negative(column, known)

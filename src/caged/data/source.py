@@ -23,7 +23,7 @@ from caged.data.parts import NOT_LIKED, NOT_LIKED_BEFORE, PARTS
 from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Column, Columns, IdsAs, ids_of
 from caged.data.readers.files import DEFAULT_COLUMNS, READERS, read_part, reader_for, suffix_of, validate_log
-from caged.data.readers.folders import part_files, read_part_files
+from caged.data.readers.folders import holds_split, part_files, read_part_files
 from caged.data.readers.text import parse_lightgcn, read_lightgcn
 from caged.data.shown import SOURCE
 from caged.errors import DataError, unknown
@@ -297,7 +297,7 @@ def _located(source: str | Path) -> tuple[str, Path]:
 
 def holds_part_files(path: Path) -> bool:
     """Whether a folder holds the part files of one log: all of one kind, and not the files of a split."""
-    if not path.is_dir() or is_canonical(path) or {one.name.partition(".")[0] for one in path.iterdir()} & set(PARTS):
+    if not path.is_dir() or is_canonical(path) or holds_split(path):
         return False
     try:
         return bool(part_files(path))

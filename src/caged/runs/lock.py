@@ -16,34 +16,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from caged.errors import RunError
+from caged.processes import process_namespace, process_of
 
 LOCK = "run.lock"
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-STARTED = 18  # the field of /proc/PID/stat that says when, counted from the one after the state
 LARGEST_PID = 2**31 - 1
-DEAD = ("Z", "X")  # states of a process that ended and whose parent has not asked about it yet
 
 
 @dataclass(frozen=True)
 class Holder:
     pid: int
     host: str
-    namespace: str | None  # within which process numbers mean something: containers may share the name of the host
+    namespace: str | None
     process: str | None  # tells processes of one number apart; None where the system does not say
     since: str
 
     @classmethod
     def this_process(cls) -> Holder:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(os.getpid(), platform.node(), _namespace(), _process(os.getpid()), now)
+        return cls(os.getpid(), platform.node(), process_namespace(), process_of(os.getpid()), now)
 
     @property
     def is_gone(self) -> bool:
         """Nobody can tell for a process on another computer or in another container, so that one is there."""
-        if (self.host, self.namespace) != (platform.node(), _namespace()):
+        if (self.host, self.namespace) != (platform.node(), process_namespace()):
             return False
         if self.process is not None:
-            return _process(self.pid) != self.process
+            return process_of(self.pid) != self.process
         return _no_such_process(self.pid)
 
 
@@ -118,23 +116,6 @@ def _refusal(path: Path, holder: Holder) -> RunError:
         f"process {holder.pid} on {holder.host} has been working on {path.parent} since {holder.since}; wait until it "
         f"ends, or, if you are sure that it is gone, delete {path}"
     )
-
-
-def _namespace() -> str | None:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return None
-
-
-def _process(pid: int) -> str | None:
-    """When the computer and the process were started: no two processes of one number share both. Linux only."""
-    try:
-        boot, status = BOOT.read_text(encoding="ascii").strip(), Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    state, *further = status.rpartition(") ")[2].split()
-    return None if state in DEAD else f"{boot}/{further[STARTED]}"
 
 
 def _no_such_process(pid: int) -> bool:

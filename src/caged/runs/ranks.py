@@ -7,6 +7,7 @@ sees no difference: both say in the environment who it is (RANK, WORLD_SIZE, LOC
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -30,6 +32,7 @@ from caged.runs.environment import resolve_device
 from caged.runs.folder import RunFolder
 from caged.runs.planning.workload import MOST_DEVICES, one_device_only
 from caged.runs.spec import ExperimentSpec
+from caged.signals import ENDED_BY, heard
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 LOST = 3  # exit code of a rank that lost the others; it says nothing, since whoever started the ranks knows which ended
@@ -57,12 +60,40 @@ class Place:
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Place | None:
         """None where this process works alone."""
-        size = int(environment.get("WORLD_SIZE", "1"))
-        if size == 1 or "RANK" not in environment:
+        if "RANK" not in environment:
             return None
-        rank = int(environment["RANK"])
-        local = int(environment.get("LOCAL_RANK", rank)), int(environment.get("LOCAL_WORLD_SIZE", size))
-        return cls(rank, size, *local, launched=LAUNCHED in environment)
+        size = _whole_number("WORLD_SIZE", environment, least=1, default=1)
+        if size == 1:
+            return None
+        rank = _whole_number("RANK", environment, below=size)
+        local_size = _whole_number("LOCAL_WORLD_SIZE", environment, least=1, default=size)
+        local_rank = _whole_number("LOCAL_RANK", environment, below=local_size, default=rank)
+        if not environment.get("MASTER_ADDR"):
+            raise _no_rank("MASTER_ADDR", environment, "the address of the first rank")
+        _whole_number("MASTER_PORT", environment, least=1, below=2**16)
+        return cls(rank, size, local_rank, local_size, launched=LAUNCHED in environment)
+
+
+def _whole_number(
+    name: str, environment: Mapping[str, str], *, least: int = 0, below: int = 2**31, default: int | None = None
+) -> int:
+    """One of the variables that say who a rank is."""
+    if default is not None and name not in environment:
+        return default
+    text = environment.get(name, "")
+    if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) < below:
+        raise _no_rank(name, environment, f"a whole number from {least} to {below - 1}")
+    return int(text)
+
+
+def _no_rank(name: str, environment: Mapping[str, str], allowed: str) -> ConfigError:
+    """Schedulers set some of the variables for purposes of their own."""
+    seen = f"is '{environment[name][:40]}'" if name in environment else "is not set"
+    return ConfigError(
+        f"RANK and WORLD_SIZE are set in the environment, as for one of several processes that train together, but "
+        f"{name} {seen}; it must be {allowed}; unset RANK and WORLD_SIZE to train with one process or with --devices, "
+        f"or let torchrun set all of them"
+    )
 
 
 def check_devices(spec: ExperimentSpec, devices: int, place: Place | None = None) -> None:
@@ -85,7 +116,7 @@ def check_devices(spec: ExperimentSpec, devices: int, place: Place | None = None
 
 
 @contextmanager
-def columns_of(place: Place | None, spec: ExperimentSpec) -> Iterator[Columns]:
+def columns_of(place: Place | None, spec: ExperimentSpec, folder: Path) -> Iterator[Columns]:
     """The columns that this process trains, connected with the other ranks where there are any."""
     if place is None:
         yield WHOLE
@@ -95,8 +126,27 @@ def columns_of(place: Place | None, spec: ExperimentSpec) -> Iterator[Columns]:
     device = resolve_device(spec.device)
     if device.type == "cuda":
         torch.cuda.set_device(place.local_rank % torch.cuda.device_count())
-    with connected(spec.config.embedding_size, device, place.local_size) as columns:
+    go_on = partial(_how_to_go_on, folder, place)
+    with connected(spec.config.embedding_size, device, place.local_size, go_on=go_on) as columns:
         yield columns
+
+
+def resume_command(folder: Path, place: Place | None) -> str:
+    """What goes on with the run in `folder` on as many processes as it had."""
+    command = f"caged train --resume {shlex.quote(str(folder))}"
+    if place is None:
+        return command
+    if place.launched:
+        return f"{command} --devices {place.size}"
+    machines = "" if place.size == place.local_size else f"--nnodes {place.size // place.local_size} ... "
+    return f"torchrun {machines}--nproc-per-node {place.local_size} -m {command}"
+
+
+def _how_to_go_on(folder: Path, place: Place) -> str:
+    """After some rank was lost."""
+    if not RunFolder.is_one(folder):
+        return "the run had not begun, start it again"
+    return f"continue with: {resume_command(folder, place)}"
 
 
 # ---------------------------------------------------------------- being one of several
@@ -106,6 +156,9 @@ def begin_rank(place: Place, *, verbose: bool) -> None:
     """Only the first rank speaks; who was launched ends with its launcher; who follows leaves Ctrl-C to the first."""
     if place.launched:
         threading.Thread(target=_end_with_launcher, daemon=True).start()
+    if place.launched or not place.first:  # where a whole group is told to end, its launcher tells the first rank
+        for which in ENDED_BY:
+            signal.signal(which, signal.SIG_IGN)
     if place.first:
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first rank tells the others to stop
@@ -128,19 +181,22 @@ def _end_with_launcher() -> None:
 def launch(devices: int, arguments: Sequence[str], folder: Path) -> int:
     """Run `caged ARGUMENTS` as so many ranks on this machine; the exit code of the first.
 
-    A rank that dies ends the others, and an error says which it was and how to go on with the run in `folder`.
+    A rank that dies ends the others, and an error says which it was and how to go on with the run in `folder`. Whatever
+    asks this process to end is Ctrl-C to the first rank.
     """
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # it is not in __all__
 
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # a free port, where ranks meet
-    with tempfile.TemporaryDirectory(prefix="caged-ranks-") as said:
+    with _ends_first_rank() as asked, tempfile.TemporaryDirectory(prefix="caged-ranks-") as said:
         files = [(Path(said) / f"rank{rank}").open("w+", errors="replace") for rank in range(1, devices)]
         streams: list[IO[str] | None] = [None, *files]
-        ranks = [_started(rank, devices, store.port, arguments, stream) for rank, stream in enumerate(streams)]
+        ranks: list[Process] = []
         try:
-            with _passing_ctrl_c_to(ranks[0]) as passed_on:
-                failed = _watch(ranks)
-                codes = _end(ranks) if failed else [0] * devices
+            for number, stream in enumerate(streams):
+                ranks.append(_started(number, devices, store.port, arguments, stream))
+            asked.tell(ranks[0])
+            failed = _watch(ranks)
+            codes = _end(ranks) if failed else [0] * devices
         finally:
             for rank in ranks:
                 rank.kill()
@@ -148,7 +204,7 @@ def launch(devices: int, arguments: Sequence[str], folder: Path) -> int:
             words = [_last_line(file) for file in files]
             for file in files:
                 file.close()
-    if passed_on and codes[0] == -signal.SIGINT:  # before it could hear of a polite end
+    if asked and any(-code in (signal.SIGINT, *ENDED_BY) for code in failed.values()):  # before it could end politely
         return INTERRUPTED
     return _verdict(failed, codes, ["", *words], folder)
 
@@ -179,20 +235,37 @@ def _started(rank: int, size: int, port: int, arguments: Sequence[str], said: IO
     )
 
 
+class _Asked:
+    """Whether this process was asked to end; the first rank is told each time, as soon as there is one."""
+
+    def __init__(self) -> None:
+        self._times = 0
+        self._first: Process | None = None
+
+    def __bool__(self) -> bool:
+        return self._times > 0
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        self._times += 1
+        if self._first is not None:
+            self._first.send_signal(signal.SIGINT)
+
+    def tell(self, first: Process) -> None:
+        self._first = first
+        if self:
+            first.send_signal(signal.SIGINT)
+
+
 @contextmanager
-def _passing_ctrl_c_to(first: Process) -> Iterator[list[int]]:
-    """What was passed on so far."""
-    passed_on: list[int] = []
-
-    def pass_on(signum: int, frame: FrameType | None) -> None:
-        passed_on.append(signum)
-        first.send_signal(signum)
-
-    before = signal.signal(signal.SIGINT, pass_on)
+def _ends_first_rank() -> Iterator[_Asked]:
+    """Ctrl-C and other requests to end do not end this process before its ranks."""
+    asked = _Asked()
+    before = {which: signal.signal(which, asked) for which in (signal.SIGINT, *heard(ENDED_BY))}
     try:
-        yield passed_on
+        yield asked
     finally:
-        signal.signal(signal.SIGINT, before)
+        for which, handler in before.items():
+            signal.signal(which, handler)
 
 
 def _watch(ranks: Sequence[Process]) -> dict[int, int]:
@@ -227,11 +300,7 @@ def _verdict(failed: Mapping[int, int], codes: Sequence[int | None], words: Sequ
         what = f"rank {broken[0]} of {size} was killed by {_signal_name(failed[broken[0]])}"
     else:
         what = f"rank {broken[0]} of {size} ended: {words[broken[0]] or f'exit code {codes[broken[0]]}'}"
-    if RunFolder.is_one(folder):
-        how = f"continue with: caged train --resume {shlex.quote(str(folder))} --devices {size}"
-    else:
-        how = "the run had not begun, start it again"
-    raise RunError(f"{what}; {how}")
+    raise RunError(f"{what}; {_how_to_go_on(folder, Place(0, size, 0, size, launched=True))}")
 
 
 def _signal_name(code: int) -> str:

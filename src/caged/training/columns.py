@@ -27,6 +27,9 @@ WAIT_SECONDS = 1800.0  # for the other ranks, in any message: the first rank als
 GATHERED_ROWS = 2**16  # of a table at a time
 
 
+GoOn = Callable[[], str]  # what to do after another rank was lost, for an error message
+
+
 @dataclass
 class Traffic:
     """What this rank has sent so far, counted as a ring sends it: 2 (P - 1)/P of what is summed, P - 1 times what is
@@ -39,8 +42,9 @@ class Traffic:
 class RankColumns(Columns):
     """Columns `own` of `width`, on one of several ranks."""
 
-    def __init__(self, width: int, device: torch.device) -> None:
+    def __init__(self, width: int, device: torch.device, go_on: GoOn) -> None:
         """After `torch.distributed.init_process_group`."""
+        self._go_on = go_on
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
         self.ranges = column_ranges(width, self.size)
         self.own = self.ranges[self.rank]
@@ -95,19 +99,19 @@ class RankColumns(Columns):
 
     def told(self, say: Callable[[], Said]) -> Said:
         said = [say() if self.first else None]
-        with _contact():
+        with _contact(self._go_on):
             dist.broadcast_object_list(said, src=0, group=self._host)
         return said[0]  # type: ignore[return-value]
 
     def any(self, flag: bool) -> bool:
         count = torch.tensor([int(flag)])
-        with _contact():
+        with _contact(self._go_on):
             dist.all_reduce(count, group=self._host)
         return bool(count.item())
 
     def collected(self, value: Said) -> list[Said] | None:
         values: list[Any] | None = [None] * self.size if self.first else None
-        with _contact():
+        with _contact(self._go_on):
             dist.gather_object(value, values, dst=0, group=self._host)
         return values
 
@@ -127,7 +131,7 @@ class RankColumns(Columns):
         """Replace `flat` by its sum over the ranks."""
         self._count(2 * (self.size - 1) / self.size * flat.nbytes)
         there = self._reachable(flat)
-        with _contact():
+        with _contact(self._go_on):
             dist.all_reduce(there)
         if there is not flat:
             flat.copy_(there)
@@ -137,7 +141,7 @@ class RankColumns(Columns):
         self._count((self.size - 1) * flat.nbytes)
         there = self._reachable(flat)
         gathered = there.new_empty(self.size, len(there))
-        with _contact():
+        with _contact(self._go_on):
             dist.all_gather(list(gathered.unbind()), there)
         return gathered.to(flat.device)
 
@@ -166,7 +170,7 @@ class RankColumns(Columns):
         """The whole table in the memory of the first rank's host; None on the others."""
         mine = self._padded(table.detach()).cpu()
         parts = [torch.empty_like(mine) for _ in range(self.size)] if self.first else None
-        with _contact():
+        with _contact(self._go_on):
             dist.gather(mine, parts, dst=0, group=self._host)
         return None if parts is None else self._beside(torch.stack(parts), len(table))
 
@@ -209,18 +213,25 @@ def backend_of(device: torch.device, ranks_here: int) -> str:
 
 
 @contextmanager
-def connected(width: int, device: torch.device, ranks_here: int, wait: float = WAIT_SECONDS) -> Iterator[RankColumns]:
+def connected(
+    width: int,
+    device: torch.device,
+    ranks_here: int,
+    *,
+    go_on: GoOn = lambda: "start it again",
+    wait: float = WAIT_SECONDS,
+) -> Iterator[RankColumns]:
     """Meet the other ranks where the environment says (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT)."""
     import_module("torch.distributed.nn.functional")  # now: later its default arguments would keep the group for ever
-    with _contact():
+    with _contact(go_on):
         dist.init_process_group(backend_of(device, ranks_here), timeout=timedelta(seconds=wait))
-    columns = RankColumns(width, device)
+    columns = RankColumns(width, device, go_on)
     yield columns
     columns.leave()  # not after an error: it would wait for the others, who may be gone
 
 
 @contextmanager
-def _contact() -> Iterator[None]:
+def _contact(go_on: GoOn) -> Iterator[None]:
     """A message that does not arrive is told in one sentence."""
     try:
         yield
@@ -228,6 +239,5 @@ def _contact() -> Iterator[None]:
         if memory_error(error):
             raise
         raise RankLostError(
-            "another rank of this run ended, or has not answered for too long; see what it said, then continue with "
-            "caged train --resume"
+            f"another rank of this run ended, or has not answered for too long, see what it said; {go_on()}"
         ) from error

@@ -72,7 +72,7 @@ def test_what_is_refused_leaves_nothing(log_csv: Path, tmp_path: Path, monkeypat
     (tmp_path / "filled" / "file").touch()
     before = contents(tmp_path)
     cases: list[tuple[list[str | Path], str]] = [
-        (["bad.csv", "-o", "out"], "every line needs 2 fields"),
+        (["bad.csv", "-o", "out"], "line 3: 1 fields, expected 2"),
         (["none.csv", "-o", "out"], "does not exist"),
         ([log_csv, "-o", "filled"], "not empty"),
         ([log_csv, "-o", "bad.csv"], "is a file"),

@@ -13,12 +13,21 @@ from caged.data.splits.draws import ranks_within
 from caged.errors import DataError
 
 
-@given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=60), st.data())
+@given(
+    st.lists(st.integers(-(2**40), 2**40) | st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=60),
+    st.data(),
+)
 @settings(max_examples=60, deadline=None)
 def test_the_nth_smallest_is_that_of_a_sort(values: list[int], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(values) - 1))
     pieces = [np.array(values[start : start + 7]) for start in range(0, len(values), 7)]
     assert nth_smallest(lambda: iter(pieces), place) == sorted(values)[place]
+
+
+def test_values_may_span_all_integers() -> None:
+    values = np.array([-(2**63), 2**63 - 1, 0, 1_700_000_000_000_000_000, 2**63 - 1])
+    found = [nth_smallest(lambda: iter([values[:2], values[2:]]), place) for place in range(len(values))]
+    assert found == sorted(values.tolist())
 
 
 def test_few_bins_take_more_passes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,15 @@ def test_times_with_fractions_are_cut_in_their_unit(tmp_path: Path) -> None:
     check_equals_memory(log, tmp_path / "it.cgraph", "time", None, None)
 
 
+def test_times_may_span_all_integers(tmp_path: Path) -> None:
+    """Nanoseconds beside the smallest integer, which stands for no time in some logs."""
+    table = a_log()
+    times = table["timestamp"].to_numpy() + 1_700_000_000 * 10**9
+    times[::17] = -(2**63)
+    log = written(table.set_column(3, "timestamp", pa.array(times)), tmp_path / "log.parquet")
+    check_equals_memory(log, tmp_path / "it.cgraph", "time", None, None)
+
+
 @pytest.mark.usefixtures("small_memory")
 def test_parts_of_a_log_and_csv_make_the_same_graph(tmp_path: Path) -> None:
     table = a_log()

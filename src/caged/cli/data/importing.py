@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,12 +16,17 @@ from caged.data.cgraph.layout import SUFFIX
 from caged.data.cgraph.writing import import_graph
 from caged.data.importing import import_log
 from caged.errors import ConfigError
+from caged.signals import ENDED_BY
 
 
 def import_(
     logs: Annotated[
         list[str],
-        typer.Argument(metavar="LOG...", help="Files of one log; you may use quoted wildcards.", show_default=False),
+        typer.Argument(
+            metavar="LOG...",
+            help="Files of one log, or a folder of part files; you may use quoted wildcards.",
+            show_default=False,
+        ),
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="New folder for the result.", show_default=False)],
     user_column: Annotated[str | None, typer.Option(help="Name of the user column [default: user_id].")] = None,
@@ -82,8 +86,8 @@ def import_(
     chosen = {"split": split, "seed": seed, "test-share": test_share, "valid-share": valid_share}
     chosen |= {"min-rating": min_rating, "k-core": core}
     seconds: Mapping[str, float] = {}
-    # SIGTERM too: what the import has on disk so far is many times as large as its result.
-    with progress_line(quiet=as_json) as line, StopOnCtrlC(signal.SIGTERM, at_hand="this block") as stop:
+    # However it is asked to end: what the import has on disk so far is many times as large as its result.
+    with progress_line(quiet=as_json) as line, StopOnCtrlC(*ENDED_BY, at_hand="this block") as stop:
         progress = stopping(line, stop)
         if out.suffix == SUFFIX:
             asked = SplitAs(split or "random", 1 if seed is None else seed, test_share, valid_share)

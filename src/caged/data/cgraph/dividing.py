@@ -158,7 +158,8 @@ def nth_smallest(pieces: Pieces, place: int) -> int:
         counts = np.zeros(BINS, dtype=np.int64)
         for piece in pieces():
             inside = piece[(piece >= low) & (piece <= high)]
-            counts += np.bincount((inside - low) // width, minlength=BINS)
+            above = inside.astype(np.uint64) - np.uint64(low % 2**64)  # exact where a difference of int64 overflows
+            counts += np.bincount((above // np.uint64(width)).astype(np.int64), minlength=BINS)
         chosen = int(np.searchsorted(np.cumsum(counts), place - before, side="right"))
         before += int(counts[:chosen].sum())
         low, high = low + chosen * width, min(high, low + (chosen + 1) * width - 1)

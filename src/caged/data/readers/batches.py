@@ -22,10 +22,10 @@ from caged.data.readers.text import (
     csv_options,
     header_hint,
     header_of,
+    malformed,
     reject_empty,
     text_chunks,
 )
-from caged.errors import DataError
 
 TABLE_ROWS = 1 << 22
 TABLE_BYTES = 256 << 20  # long identifiers make for fewer rows
@@ -75,10 +75,7 @@ def _delimited(path: Path, columns: Columns, delimiter: str | None) -> Iterator[
             for batch in batches:
                 yield pa.Table.from_batches([batch])
     except pa.ArrowException as error:
-        raise DataError(
-            f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); every line needs {len(header)} fields as "
-            f"the header has, quote fields that hold the separator and close every quote"
-        ) from error
+        raise malformed(path, delimiter, len(header), error) from error
 
 
 def _regrouped(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:

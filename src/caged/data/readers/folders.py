@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from caged.data.cgraph.layout import is_graph_folder
 from caged.data.ids import is_text
 from caged.data.interactions import Interactions
+from caged.data.parts import PARTS
+from caged.data.readers.canonical import is_canonical
 from caged.data.readers.columns import Columns
 from caged.data.readers.files import READERS, read_frame_part, reader_for, suffix_of
 from caged.errors import DataError
@@ -29,6 +32,25 @@ def part_files(folder: Path) -> list[Path]:
             f"need one suffix ({', '.join(READERS)}), so give the file that is meant"
         )
     return visible
+
+
+def holds_split(folder: Path) -> bool:
+    """Whether the files of a folder are named after the parts of a split."""
+    return bool({path.name.partition(".")[0] for path in folder.iterdir()} & set(PARTS))
+
+
+def log_files(folder: Path) -> list[Path]:
+    """The files to import: a folder has to hold the part files of one log."""
+    if is_canonical(folder) or is_graph_folder(folder):
+        raise DataError(
+            f"{folder} is imported already; train on it with --data {folder}, or import the files that it was made of"
+        )
+    if holds_split(folder):
+        raise DataError(
+            f"{folder} holds the parts of a split, and an import reads one log, which it may split itself; give the "
+            f"file of the whole log, or train on these parts as they are with --data {folder}"
+        )
+    return part_files(folder)
 
 
 def read_part_files(folder: Path, *, columns: Columns, min_rating: float | None = None) -> Interactions:

@@ -9,6 +9,7 @@ import io
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,7 +145,7 @@ def parse_table(path: Path, content: bytes, columns: Columns, delimiter: str) ->
             pa.BufferReader(content), **csv_options(names, delimiter, newlines_in_values=b'"' in content)
         )
     except pa.ArrowException as error:
-        raise DataError(_malformed(path, content, delimiter, len(header), error)) from error
+        raise malformed(path, delimiter, len(header), error) from error
     if columns.ids == "text":
         return table
     for name in columns.identifiers(table.column_names):
@@ -188,21 +189,15 @@ def header_hint(header: list[str]) -> str:
     return ""
 
 
-def _malformed(path: Path, content: bytes, delimiter: str, expected: int, error: Exception) -> str:
-    """The sentence for a file that Arrow refused; the slow pass that finds the line runs only here."""
-    start = 1
-    records = _records(content, delimiter)
-    try:
-        for record in records:
-            if record and len(record) != expected:
-                return (
-                    f"{path}, line {start}: {len(record)} fields, expected {expected} as in the header; "
-                    f"repair the line, or quote fields that hold the separator"
-                )
-            start = records.line_num + 1
-    except csv.Error:
-        pass
-    return f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); is a quote left open?"
+def malformed(path: Path, delimiter: str, expected: int, error: Exception) -> DataError:
+    """The error for a file that Arrow refused; the slow pass that finds the line runs only here."""
+    for start, record in _lines_of_records(path, delimiter):
+        if record and len(record) != expected:
+            return DataError(
+                f"{path}, line {start}: {len(record)} fields, expected {expected} as in the header; "
+                f"repair the line, or quote fields that hold the separator"
+            )
+    return DataError(f"{path} cannot be parsed ({str(error).splitlines()[0][:200]}); is a quote left open?")
 
 
 def line_of_row(path: Path, delimiter: str, row: int, text: str) -> int | None:
@@ -210,18 +205,25 @@ def line_of_row(path: Path, delimiter: str, row: int, text: str) -> int | None:
 
     For messages: blank lines, and line breaks in fields, count as lines and not as rows. Reads the file again.
     """
-    try:
-        with io.TextIOWrapper(_opened(path), "utf-8-sig", newline="") as lines:
-            records = csv.reader(lines, delimiter=delimiter)
-            rows, start = -1, 1  # the header comes first
-            for record in records:
-                rows += bool(record)
-                if rows == row:
-                    return start if text in record else None
-                start = records.line_num + 1
-    except (csv.Error, OSError, EOFError, zlib.error, UnicodeDecodeError):
-        pass  # then the data row has to do
+    rows = -1  # the header comes first
+    for start, record in _lines_of_records(path, delimiter):
+        rows += bool(record)
+        if rows == row:
+            return start if text in record else None
     return None
+
+
+def _lines_of_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Every record with the line where it begins, as far as the file can be read: messages have to do with that."""
+    with (
+        suppress(csv.Error, OSError, EOFError, zlib.error, UnicodeDecodeError),
+        io.TextIOWrapper(_opened(path), "utf-8-sig", newline="") as lines,
+    ):
+        records = csv.reader(lines, delimiter=delimiter)
+        start = 1
+        for record in records:
+            yield start, record
+            start = records.line_num + 1
 
 
 # ---------------------------------------------------------------- LightGCN text
