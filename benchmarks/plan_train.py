@@ -1,6 +1,6 @@
 """Whether `caged plan` is right about the memory of a whole `caged train` on CPU, its final test included.
 
-    python -m benchmarks.plan_train --out benchmarks/results/plan_train_cpu2.json
+    python -m benchmarks.plan_train --out benchmarks/results/train_memory_cpu2.json
 
 `benchmarks.plan` measures training by itself. Here a log is generated and imported as a `.cgraph` for each shape, and a
 process of its own trains on it for an epoch of few steps, tests everybody with a test item, and writes its run folder.
@@ -26,8 +26,8 @@ from caged.runs.planning.workload import Workload
 
 # (users, items, rows, columns, length of the lists)
 Shape = tuple[int, int, int, int, int]
-# The constants of the final test were fitted to other shapes, of about 50,000, 150,000 and 300,000 users; the form of the
-# model was chosen with the first six of these in hand, the last two were measured after that.
+# The constants of the final test were fitted to other shapes, of about 50,000, 150,000 and 300,000 users; the form of
+# the model was chosen with the first six of these in hand, the last two were measured after that.
 SHAPES: list[Shape] = [
     (80_000, 60_000, 4_000_000, 32, 100),
     (400_000, 10_000, 3_500_000, 64, 100),

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import circumstances, plan
+from benchmarks import circumstances, plan, plan_train
 from benchmarks.plan import CALIBRATED, CHECKED, compared, main
 from benchmarks.plan_shape import measure
-from caged.runs.planning.inventory import inventory
+from caged.runs.planning.inventory import TEST, inventory
 from caged.runs.planning.pace import Rates, rates_of, seconds_per_epoch
 from caged.runs.planning.workload import Workload
 
@@ -65,6 +65,13 @@ def test_logs_of_up_to_a_billion(path: Path) -> None:
     assert needed.in_tensors == pytest.approx(max(one["peak_bytes"] for one in epochs), rel=0.003)
     seconds = seconds_per_epoch(work, rates_of("cuda"))
     assert all(seconds == pytest.approx(one["phases_s"]["train"], rel=TIME) for one in epochs[1:])
+
+
+def test_whole_trainings_with_their_final_test() -> None:
+    lines = read(RESULTS / "train_memory_cpu2.json")["lines"]
+    assert len(lines) == len(plan_train.SHAPES) >= 8
+    assert [plan_train.compared(line)["memory_ratio"] for line in lines] == pytest.approx([1] * len(lines), abs=MEMORY)
+    assert {plan_train.compared(line)["peak_phase"] for line in lines} == {TEST}
 
 
 def test_tensors_of_the_check() -> None:

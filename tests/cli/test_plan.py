@@ -32,13 +32,24 @@ def test_json_has_every_allocation_of_the_worst_moment() -> None:
     assert made["seconds_per_epoch"] > 0
 
 
+def test_on_cpu_this_machine_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("caged.cli.plan.available_memory", lambda: 2**40)
+    done = caged("plan", *BILLION, "--device", "cpu")
+    assert done.code == 0
+    assert "1024.0 GiB" in done.out
+    assert "It fits." in done.out
+    monkeypatch.setattr("caged.cli.plan.available_memory", lambda: None)
+    done = caged("plan", *BILLION, "--device", "cpu")
+    assert done.code == 2
+    assert "say it with --memory" in done.err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--users", "many"], "--users is 'many'; write a whole number"),
         (["--memory", "0"], "--memory is 0"),
         (["--method", "mostpop"], "method 'mostpop' cannot be made"),
-        (["--device", "cpu"], "say it with --memory"),
     ],
 )
 def test_bad_input_is_one_sentence(options: list[str], said: str) -> None:

@@ -10,12 +10,15 @@ import torch
 
 from caged.data import Interactions
 from caged.errors import DeviceError
-from caged.runs.execute import start
+from caged.runs.execute import resume, start
+from caged.runs.folder import RunFolder
 from caged.runs.planning import fitting
-from caged.runs.planning.fitting import available_memory, refuse_what_cannot_fit
+from caged.runs.planning.fitting import refuse_what_cannot_fit
+from caged.runs.planning.machine import available_memory
 from caged.runs.planning.plan import plan
 from caged.runs.planning.workload import Workload
 from caged.runs.spec import ExperimentSpec, resolve
+from caged.training import Interrupted
 
 CPU = torch.device("cpu")
 
@@ -73,9 +76,45 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with_free(monkeypatch, 1 << 20)
     log = tmp_path / "log.csv"
     log.write_text("user_id,item_id\n" + "".join(f"{user},{item}\n" for user in range(9) for item in range(user, 14)))
-    with pytest.raises(DeviceError, match="training needs about"):
+    with pytest.raises(DeviceError, match="the final test needs about"):
         start(resolve(str(log), "lightgcn", device="cpu"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_final_test_is_refused_before_the_first_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what to do about it: everybody's lists are what takes the memory."""
+    wide = Interactions.from_ids(list(range(300)), list(range(300)))
+    needed = plan(Workload(300, 300, 300, 4, 3, device="cpu", batch_size=2048), 1).needed.peak
+    with_free(monkeypatch, needed)
+    refuse_what_cannot_fit(spec_of("lightgcn", "method.embedding_size=4"), wide, CPU)
+    with pytest.raises(DeviceError, match=r"the final test needs about 0\.6 GiB, and this machine has"):
+        refuse_what_cannot_fit(spec_of("lightgcn", "method.embedding_size=4"), wide, CPU, tested_users=300)
+
+
+def test_on_a_gpu_the_lists_need_the_memory_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, 2**40)
+    monkeypatch.setattr(fitting, "available_memory", lambda: 2**28)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    cuda = torch.device("cuda")
+    refuse_what_cannot_fit(spec_of(), TRAIN, cuda)
+    with pytest.raises(DeviceError, match=r"of the memory of this machine, .*; store shorter lists"):
+        refuse_what_cannot_fit(spec_of(), TRAIN, cuda, tested_users=3)
+
+
+def test_a_run_that_goes_on_is_refused_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may go on with fewer devices, or while something else takes the memory. Nothing of it is changed."""
+    log = tmp_path / "log.csv"
+    log.write_text("user_id,item_id\n" + "".join(f"{user},{item}\n" for user in range(9) for item in range(user, 14)))
+    spec = resolve(str(log), "lightgcn", overrides=["train.epochs=3"], device="cpu")
+    with pytest.raises(Interrupted):
+        start(spec, tmp_path / "run", stop_requested=lambda: True)
+    before = (tmp_path / "run" / "run.json").read_bytes()
+    with_free(monkeypatch, 1 << 20)
+    with pytest.raises(DeviceError, match="needs about"):
+        resume(RunFolder.read(tmp_path / "run"))
+    assert (tmp_path / "run" / "run.json").read_bytes() == before
+    with_free(monkeypatch, None)
+    assert resume(RunFolder.read(tmp_path / "run")).run.status == "finished"
 
 
 def test_available_memory_is_that_of_the_container_where_it_has_less(tmp_path: Path) -> None:

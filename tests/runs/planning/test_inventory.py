@@ -15,8 +15,9 @@ from caged.models import backbone_loss
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.runs.planning import course
 from caged.runs.planning import inventory as model
-from caged.runs.planning.inventory import ALWAYS, Inventory, inventory
-from caged.runs.planning.workload import Workload
+from caged.runs.planning.inventory import ALWAYS, TEST, Inventory, inventory
+from caged.runs.planning.workload import USUAL_LENGTH, Workload
+from caged.runs.spec import EvalConfig
 from caged.seeding import Generators
 
 USERS, ITEMS, COLUMNS = 3000, 1000, 16
@@ -55,6 +56,7 @@ def test_constants_are_those_of_the_engine() -> None:
     assert model.LARGE_ROWS == cpu.LARGE_TABLE_ROWS
     assert model.BITMAP_BYTES == sampling.BITMAP_BYTES
     assert model.LEAST_SCORED == topk.LEAST_USERS
+    assert EvalConfig().list_length == USUAL_LENGTH
 
 
 def test_pattern_weights_and_tables_take_what_is_counted(graph: BipartiteGraph) -> None:
@@ -108,6 +110,34 @@ def test_on_cpu_nothing_is_kept_free(graph: BipartiteGraph) -> None:
     found = inventory(on_cpu(graph))
     assert found.in_tensors is None
     assert of_kept(found) == 0
+
+
+TESTED = Workload(300_000, 20_000, 4_000_000, 32, 2, device="cpu", tested_users=300_000)
+
+
+def test_the_final_test_is_of_those_who_get_lists() -> None:
+    """It may be the worst moment; without it, or with shorter lists, less is needed."""
+    whole, short, none = (
+        inventory(replace(TESTED, **changed)) for changed in ({}, {"list_length": 20}, {"tested_users": 0})
+    )
+    assert whole.peak_phase == TEST
+    assert whole.peak > short.peak > none.peak
+    assert none.peak_phase != TEST
+    places = TESTED.tested_users * TESTED.list_length
+    assert model.bytes_of(model.of_final_test(TESTED)) == pytest.approx(
+        model.PER_PLACE * places + model.PER_TESTED * TESTED.tested_users + model.WRITING
+    )
+    few_items = replace(TESTED, items=50)
+    assert model.of_final_test(few_items)[0].bytes == model.PER_PLACE * TESTED.tested_users * 50
+
+
+def test_the_final_test_takes_no_less_than_training_left() -> None:
+    for columns in (8, 256):
+        found = inventory(replace(TESTED, embedding_size=columns))
+        training = inventory(replace(TESTED, embedding_size=columns, tested_users=0))
+        held = model.bytes_of(one for one in training.during(TEST))
+        assert found.peak >= held + model.LEFT * (training.peak - held)
+    assert found.peak >= training.peak + model.WRITING  # wide tables: lists fit into what is free
 
 
 def test_who_validates_on_a_sample_keeps_less_of_what_was_seen() -> None:

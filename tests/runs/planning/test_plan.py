@@ -88,3 +88,19 @@ def test_what_torch_keeps_is_told_apart_from_tensors() -> None:
     assert made.to_json()["memory_bytes"]["in_tensors"] < made.needed.peak
     (note,) = plan(replace(BILLION, device="cpu"), 80 * GIB).notes
     assert note.endswith(f"the time is that of {rates_of('cpu').name}")
+
+
+def test_shorter_lists_are_advised_where_the_final_test_takes_most() -> None:
+    work = Workload(2_000_000, 50_000, 10_000_000, 16, 1, device="cpu", tested_users=2_000_000)
+    short = inventory(replace(work, list_length=20)).peak
+    assert any(one.startswith("store shorter lists (eval.list_length=20)") for one in plan(work, short).advice)
+    assert not any("shorter lists" in one for one in plan(work, short - 1).advice)
+
+
+def test_on_a_gpu_the_memory_of_the_machine_is_told_beside() -> None:
+    billion = Workload(20_000_000, 2_000_000, 10**9, 64, 2, tested_users=20_000_000)
+    made = plan(billion)
+    assert made.host_bytes > 12 * 100 * billion.users
+    assert any("100 items for 20,000,000 users in the memory of the machine" in note for note in made.notes)
+    assert made.to_json()["memory_bytes"]["host"] == made.host_bytes
+    assert plan(replace(billion, tested_users=0)).host_bytes == 0
