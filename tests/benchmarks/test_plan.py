@@ -70,7 +70,7 @@ def test_logs_of_up_to_a_billion(path: Path) -> None:
 def test_whole_trainings_with_their_final_test() -> None:
     lines = read(RESULTS / "train_memory_cpu2.json")["lines"]
     assert len(lines) == len(plan_train.SHAPES) >= 8
-    assert [plan_train.compared(line)["memory_ratio"] for line in lines] == pytest.approx([1] * len(lines), abs=MEMORY)
+    assert [plan_train.compared(line)["memory_ratio"] for line in lines] == pytest.approx([1] * len(lines), abs=0.2)
     assert {plan_train.compared(line)["peak_phase"] for line in lines} == {TEST}
 
 

@@ -32,7 +32,9 @@ def test_a_batch_larger_than_the_log_is_the_whole_log(log_csv: Path, tmp_path: P
 def test_memory_that_nobody_has_is_not_asked_for(log_csv: Path, tmp_path: Path) -> None:
     sizes = options("method.embedding_size=999999999999", "train.epochs=1")
     arguments = ["train", "--data", str(log_csv), "--method", "lightgcn", "--out", "run", *sizes]
-    refused_without_a_trace(tmp_path, arguments, "training needs about", "free", "method.embedding_size=")
+    refused_without_a_trace(
+        tmp_path, arguments, "training with the final test needs about", "free", "method.embedding_size="
+    )
 
 
 def test_memory_that_runs_out(log_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from caged.page.scatter import Point
 from caged.products.reproduction.figures import Drawn, front, smoothed, study_figures
-from caged.products.study import Plan, Recorded
+from caged.products.study import Plan, Recorded, chosen
 from caged.runs.densities import Moment, recorded_densities
 from tests.products.reproduction.studied import PLAN, records_of, runs_of, small_plan, with_section, write_record
 
@@ -55,6 +55,18 @@ def test_a_curve_has_the_value_of_the_preset_among_the_others_and_the_range_of_i
     assert "mean and range of 5 seeds at the preset&#x27;s value: 0.123 (0.121 to 0.125)" in svg.replace("'", "&#x27;")
     assert "1.4, " not in svg  # not run
     assert "the axis does not begin at zero" in svg
+
+
+def test_who_draws_some_sections_sees_all_seeds_of_their_rows(plan: Plan) -> None:
+    """As in the tables; but nothing of a protocol that was left out."""
+    for row in ("lightgcn", "caged"):
+        record_all(plan, row, 0.12)
+        write_record(plan, runs_of(plan, row, protocol="paper")[0], 0.13)
+    whole, records = drawn(plan), records_of(plan)
+    for words in (["main"], ["main", "honest"]):
+        some = {one.name: one for one in study_figures(plan, records, chosen(plan, words))}
+        assert some.items() <= whole.items()
+        assert any(name.endswith("-paper") for name in some) == (words == ["main"])
 
 
 def test_seeds_that_all_values_have_make_intervals(plan: Plan) -> None:

@@ -76,7 +76,7 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with_free(monkeypatch, 1 << 20)
     log = tmp_path / "log.csv"
     log.write_text("user_id,item_id\n" + "".join(f"{user},{item}\n" for user in range(9) for item in range(user, 14)))
-    with pytest.raises(DeviceError, match="the final test needs about"):
+    with pytest.raises(DeviceError, match="training with the final test needs about"):
         start(resolve(str(log), "lightgcn", device="cpu"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -87,7 +87,7 @@ def test_the_final_test_is_refused_before_the_first_epoch(monkeypatch: pytest.Mo
     needed = plan(Workload(300, 300, 300, 4, 3, device="cpu", batch_size=2048), 1).needed.peak
     with_free(monkeypatch, needed)
     refuse_what_cannot_fit(spec_of("lightgcn", "method.embedding_size=4"), wide, CPU)
-    with pytest.raises(DeviceError, match=r"the final test needs about 0\.6 GiB, and this machine has"):
+    with pytest.raises(DeviceError, match=r"training with the final test needs about 0\.6 GiB, and this machine has"):
         refuse_what_cannot_fit(spec_of("lightgcn", "method.embedding_size=4"), wide, CPU, tested_users=300)
 
 

@@ -46,7 +46,10 @@ def study_figures(
 ) -> list[Drawn]:
     """Of these runs, by default of all of the plan."""
     wanted = [records[run] for run in (plan.runs if runs is None else runs)]
-    return [*_curves(plan, wanted), *_trade_offs(wanted), *_learning(wanted), *_densities(wanted)]
+    protocols = {one.run.protocol for one in wanted}
+    known = [one for one in records.values() if one.run.protocol in protocols]
+    main = _of_main(wanted, known)
+    return [*_curves(plan, wanted, known), *_trade_offs(main), *_learning(main), *_densities(wanted)]
 
 
 def _by_place(records: Sequence[Recorded]) -> Iterator[tuple[str, str, list[Recorded]]]:
@@ -56,10 +59,10 @@ def _by_place(records: Sequence[Recorded]) -> Iterator[tuple[str, str, list[Reco
         yield *place, [one for one, other in zip(records, places, strict=True) if other == place]
 
 
-def _of_main(records: Sequence[Recorded]) -> list[Recorded]:
-    """What the main table shows."""
+def _of_main(records: Sequence[Recorded], known: Sequence[Recorded]) -> list[Recorded]:
+    """What the main table shows of these: also the seeds of its rows that other sections have."""
     main = [one for one in records if MAIN in one.run.sections]
-    return [*main, *further_seeds(MAIN, main, records)]
+    return [*main, *further_seeds(MAIN, main, known)]
 
 
 def _rows(records: Sequence[Recorded]) -> dict[str, Seeds]:
@@ -72,7 +75,7 @@ def _rows(records: Sequence[Recorded]) -> dict[str, Seeds]:
 # ---------------------------------------------------------------- curves over a setting
 
 
-def _curves(plan: Plan, records: Sequence[Recorded]) -> Iterator[Drawn]:
+def _curves(plan: Plan, records: Sequence[Recorded], known: Sequence[Recorded]) -> Iterator[Drawn]:
     """One per section that varies a number, and metric."""
     for section in plan.sections:
         members = [one for one in records if section in one.run.sections]
@@ -80,7 +83,7 @@ def _curves(plan: Plan, records: Sequence[Recorded]) -> Iterator[Drawn]:
         if setting is None:
             continue
         for data, protocol, part in _by_place(members):
-            further = further_seeds(section, part, records)
+            further = further_seeds(section, part, known)
             for metric in CHARTED:
                 yield _curve(f"{section}-{data}-{protocol}-{metric}", setting, metric, _rows([*part, *further]))
 
@@ -167,9 +170,9 @@ def _seeds_said(cells: Sequence[Cell]) -> str:
 # ---------------------------------------------------------------- trade-off
 
 
-def _trade_offs(records: Sequence[Recorded]) -> Iterator[Drawn]:
+def _trade_offs(main: Sequence[Recorded]) -> Iterator[Drawn]:
     """Recall against niche recall of the rows of the main table."""
-    for data, protocol, part in _by_place(_of_main(records)):
+    for data, protocol, part in _by_place(main):
         yield _trade_off(f"trade-off-{data}-{protocol}", data, protocol, _rows(part))
 
 
@@ -216,8 +219,8 @@ def front(points: Mapping[str, Point]) -> list[str]:
 # ---------------------------------------------------------------- learning curves
 
 
-def _learning(records: Sequence[Recorded]) -> Iterator[Drawn]:
-    for data, protocol, part in _by_place(_of_main(records)):
+def _learning(main: Sequence[Recorded]) -> Iterator[Drawn]:
+    for data, protocol, part in _by_place(main):
         yield _learning_curves(f"learning-{data}-{protocol}", data, protocol, _rows(part))
 
 

@@ -61,7 +61,7 @@ def refuse_what_cannot_fit(
     found = plan(work, share)
     place = "the GPU" if device.type == "cuda" else "this machine"
     each = "" if sharing == 1 else f" for each of {sharing} processes"
-    who = found.needed.peak_phase if found.needed.peak_phase == TEST else "training"
+    who = f"training with {TEST}" if found.needed.peak_phase == TEST else "training"
     _refuse(found.needed.peak, share, f"{who} needs about {{}}, and {place} has {{}} free{each}", found.advice)
     host = available_memory() if device.type == "cuda" else None
     if host is not None:
