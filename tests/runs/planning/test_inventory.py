@@ -15,7 +15,7 @@ from caged.models import backbone_loss
 from caged.models.lightgcn import LightGCN, LightGCNConfig
 from caged.runs.planning import course
 from caged.runs.planning import inventory as model
-from caged.runs.planning.inventory import ALWAYS, TEST, Inventory, inventory
+from caged.runs.planning.inventory import ALWAYS, TEST, TRAINING, Inventory, inventory
 from caged.runs.planning.workload import USUAL_LENGTH, Workload
 from caged.runs.spec import EvalConfig
 from caged.seeding import Generators
@@ -30,7 +30,7 @@ def graph() -> BipartiteGraph:
 
 
 def of(counted: Inventory, *names: str) -> float:
-    found = [one.bytes for one in counted.allocations if one.when == ALWAYS and one.name.startswith(names)]
+    found = [one.bytes for one in counted.allocations if one.when in (ALWAYS, TRAINING) and one.name.startswith(names)]
     assert found
     return sum(found)
 
@@ -125,10 +125,13 @@ def test_the_final_test_is_of_those_who_get_lists() -> None:
     assert none.peak_phase != TEST
     places = TESTED.tested_users * TESTED.list_length
     assert model.bytes_of(model.of_final_test(TESTED)) == pytest.approx(
-        model.PER_PLACE * places + model.PER_TESTED * TESTED.tested_users + model.WRITING
+        model.PER_SEEN * TESTED.interactions
+        + model.PER_PLACE * places
+        + model.PER_TESTED * TESTED.tested_users
+        + model.WRITING
     )
-    few_items = replace(TESTED, items=50)
-    assert model.of_final_test(few_items)[0].bytes == model.PER_PLACE * TESTED.tested_users * 50
+    lists = {one.name: one.bytes for one in model.of_final_test(replace(TESTED, items=50))}[model.LISTS]
+    assert lists == model.PER_PLACE * TESTED.tested_users * 50
 
 
 def test_the_final_test_takes_no_less_than_training_left() -> None:

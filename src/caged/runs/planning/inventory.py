@@ -25,7 +25,12 @@ LARGE_ROWS = 2**14
 BITMAP_BYTES = 128 * 2**20  # as `graph.sampling`
 CPU_SCORE_BLOCK = 16 * 2**20  # as `evaluation.topk`
 LEAST_SCORED = 64  # users of a block on CPU
-LISTS, OF_USERS = FILLING = ("lists of everybody, and what is measured of them", "what is measured of users")
+SEEN, LISTS, OF_USERS = FILLING = (
+    "pairs that were seen, as keys",
+    "lists of everybody, and what is measured of them",
+    "what is measured of users",
+)
+PER_SEEN = 32  # bytes of a pair while the pairs of train and validation are put in one order, as `data.seen`
 PER_PLACE, PER_TESTED = 12, 600  # bytes of a place in a list and of a user, while lists are made and measured; fitted
 WRITING = 0.25 * 2**30  # what measuring and writing take beside; fitted
 LEFT = 0.3  # share of the fullest phase of training that stays in pieces too small for anything; fitted
@@ -129,6 +134,7 @@ def of_final_test(work: Workload) -> list[Allocation]:
         return []
     places = work.tested_users * min(work.list_length, work.items)
     return [
+        Allocation(SEEN, PER_SEEN * work.interactions, TEST),
         Allocation(LISTS, PER_PLACE * places, TEST),
         Allocation(OF_USERS, PER_TESTED * work.tested_users, TEST),
         Allocation("measuring and writing", WRITING, TEST),
@@ -140,16 +146,16 @@ def _sampler(work: Workload) -> list[Allocation]:
     if work.interactions > BLOCKS_ABOVE:
         triples = max(1, BLOCK_TRIPLES // work.batch) * work.batch
         return [
-            Allocation("sampler: offsets of users", 24 * work.users),
-            Allocation("sampler: a block of triples", 16 * triples),
+            Allocation("sampler: offsets of users", 24 * work.users, TRAINING),
+            Allocation("sampler: a block of triples", 16 * triples, TRAINING),
             Allocation("sampler: drawing a block", 72 * triples, DRAW),
         ]
     bitmap = work.users * -(-work.items // 8)
     searched = bitmap > BITMAP_BYTES
     return [
-        Allocation("sampler: users, eligible edges and gaps", 20 * work.interactions + 24 * work.users),
-        Allocation("sampler: a bit per user and item", 0 if searched else bitmap),
-        Allocation("sampler: an epoch of triples", 16 * work.interactions),
+        Allocation("sampler: users, eligible edges and gaps", 20 * work.interactions + 24 * work.users, TRAINING),
+        Allocation("sampler: a bit per user and item", 0 if searched else bitmap, TRAINING),
+        Allocation("sampler: an epoch of triples", 16 * work.interactions, TRAINING),
         Allocation("sampler: drawing an epoch", (32 if searched else 20) * work.interactions, DRAW),
     ]
 
