@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 import caged as package
 from caged.files import read_sealed_json, write_sealed_json
-from tests.cli.invoke import Outcome, caged, contents, refused_without_a_trace, train
+from tests.cli.invoke import Outcome, caged, contents, refused, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
 from tests.page.pages import check_page
 
@@ -301,10 +302,32 @@ def test_gates_decide_the_exit_code_and_say_why(parts: Path, tmp_path: Path) -> 
     assert [gate["failed"] for gate in content["gates"]] == [True]
 
 
-def test_a_gate_on_an_undefined_value_fails(parts: Path) -> None:
-    outcome = audit(parts, "--fail-if", f"recall@{K}<0.01", test=False)
+def test_a_gate_about_what_was_not_given_is_bad_input(parts: Path) -> None:
+    """It would fail whatever the lists are, and look like a verdict on them."""
+    refused(audit(parts, "--fail-if", f"recall@{K}<0.01", test=False), f"recall@{K} needs a test part (--test FILE)")
+    refused(audit(parts, "--fail-if", "shown_auc<0.6"), "shown_auc needs what was shown at random", "--test-negative")
+
+
+def test_a_gate_on_an_undefined_value_fails(parts: Path, tmp_path: Path) -> None:
+    (popular, _), *_ = Counter(row[1] for row in rows_of(parts / "train.csv")).most_common(1)
+    others = [row[:2] for row in rows_of(parts / "test.csv") if row[1] == popular]
+    test = write_log(tmp_path / "popular.csv", others)  # type: ignore[arg-type]
+    gate = ("--fail-if", f"recall@{K}/niche<0.01")
+    outcome = caged("audit", parts / "recs.csv", "--train", parts / "train.csv", "--test", test, "-k", str(K), *gate)
     assert outcome.code == 1
-    assert f"recall@{K} is undefined, so the gate cannot be passed" in outcome.err
+    assert f"recall@{K}/niche is undefined, so the gate cannot be passed" in outcome.err
+
+
+def test_what_was_measured_is_written_where_nothing_says_what_is_sure(parts: Path, tmp_path: Path) -> None:
+    """Lists that find nothing of anybody: no user differs from another, and so there is no interval."""
+    wanted = {row[1] for row in rows_of(parts / "test.csv")}
+    useless = sorted({row[1] for row in rows_of(parts / "train.csv")} - wanted)
+    rows = [row for row in rows_of(parts / "recs.csv") if row[2] == "1"]
+    lists = _write_lists(tmp_path / "bad.csv", [(row[0], useless[0], "1") for row in rows])
+    outcome = audit(parts, "--fail-if", f"recall@{K}<0.1 surely", "-o", tmp_path / "out", recs=lists)
+    assert outcome.code == 2
+    assert "hardly any users differ in it" in outcome.err
+    assert (tmp_path / "out" / "metrics.json").exists()
 
 
 def test_gates_against_a_base(parts: Path, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from caged.products.audit import (
     judge,
     parse_gate,
     refuse_problems,
+    refuse_unmeasured,
     save_audit,
     summary_rows,
     summary_title,
@@ -197,10 +198,16 @@ def audit(
         )
     if gates or base is not None:
         refuse_problems(result)
+        refuse_unmeasured(gates, result)
     if base is not None:
         for note in base.check_comparable(result, gates):
             say(f"note: {note}")
-    verdicts = judge(gates, result.metrics, base, interval_of=lambda gate: sure_interval(gate, result, base))
+    try:
+        verdicts = judge(gates, result.metrics, base, interval_of=lambda gate: sure_interval(gate, result, base))
+    except ConfigError:  # an interval that is missing: what was measured is there all the same
+        _write(result, out, html)
+        _say_where(out, html)
+        raise
     result = replace(result, gates=tuple(GateOutcome(one.gate.text, one.failed, one.reason) for one in verdicts))
     _write(result, out, html)
     _report(result, verdicts, as_json=as_json, asked_half=asked.shown_half)

@@ -165,24 +165,28 @@ def tick_texts(levels: Sequence[float], written: Callable[[float], str]) -> list
     (['0', '0.5', '1.0'], ['0', '2.5%', '5.0%'])
     >>> tick_texts([0.1165, 0.117, 0.1175], lambda level: f"{level:.3g}")
     ['0.1165', '0.1170', '0.1175']
+    >>> tick_texts([-0.1, 0, 0.1], lambda share: f"{100 * share:g}")
+    ['-10', '0', '10']
     """
-    texts = [_exact(written(level), level) if level else "0" for level in levels]
+    unit = _as_number(written(1.0))
+    texts = [_exact(written(level), level, unit) if level else "0" for level in levels]
     decimals = max(len(text.rstrip("%").partition(".")[2]) for text in texts)
     return [_padded(text, decimals) if level else text for level, text in zip(levels, texts, strict=True)]
 
 
-def _exact(text: str, level: float) -> str:
-    """As it is, but for a plain number, or percents of one, that is not the level."""
-    unit, sign = (100, "%") if text.endswith("%") else (1, "")
-    try:
-        said = float(text.removesuffix("%").replace(",", ""))
-    except ValueError:
+def _exact(text: str, level: float, unit: float | None) -> str:
+    """As it is, but for a number that is not the level in its unit, which is 100 for percents and percentage points."""
+    said = _as_number(text)
+    if unit is None or said is None or math.isclose(said, unit * level, rel_tol=1e-9):
         return text
-    return (
-        text
-        if math.isclose(said, unit * level, rel_tol=1e-9)
-        else f"{unit * level:,.10f}".rstrip("0").rstrip(".") + sign
-    )
+    return f"{unit * level:,.10f}".rstrip("0").rstrip(".") + ("%" if text.endswith("%") else "")
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text.removesuffix("%").replace(",", ""))
+    except ValueError:
+        return None
 
 
 def _padded(text: str, decimals: int) -> str:

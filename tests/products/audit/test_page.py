@@ -106,6 +106,15 @@ def test_wishes(popular: float, niche: float, width: float, lead: str) -> None:
     assert worth(with_values(made_up(), width, recall_popular=popular, recall_niche=niche)).startswith(lead)
 
 
+def test_a_handful_of_users_without_an_interval_decides_nothing() -> None:
+    audit = with_values(made_up(), recall_popular=0.4, recall_niche=0.0)
+    key = f"recall@{K}/niche"
+    alone = replace(audit, intervals={name: one for name, one in audit.intervals.items() if name != key})
+    few = replace(alone, users={**alone.users, key: 3})
+    assert worth(alone).startswith("Niche wishes are met less often")
+    assert worth(few).startswith("There are too few users to tell")
+
+
 @pytest.mark.parametrize(
     ("evidence", "words"),
     [

@@ -43,6 +43,14 @@ def test_ninety_two_and_nearly_a_hundred_percent_are_not_the_same_story() -> Non
     assert [found.level for found in levels if found is not None] == [3, 4]
 
 
+def test_where_nobody_wanted_a_niche_item_none_is_taken() -> None:
+    audit = made_up()
+    audit = replace(audit, exposure=audit.exposure._replace(relevant=audit.exposure.popular * 1.0))
+    found = severity(with_values(audit, tail_share=0.1))
+    assert found is not None
+    assert found.level == 0
+
+
 def test_an_interval_counts_against_the_grade() -> None:
     assert graded(made_up(), 0.7, width=0.0005) > graded(made_up(), 0.7, width=0.1)
 

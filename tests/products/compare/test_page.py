@@ -230,3 +230,18 @@ def test_the_tables_are_the_same_everywhere(tmp_path: Path, found: Comparison) -
     for cell in (cell for table in comparison_tables(found) for row in table.rows for cell in row[2:]):
         assert cell in str(found)
         assert latex_cell(cell) in comparison_latex(found, COMMAND)
+
+
+def test_axes_of_differences_are_in_percentage_points(found: Comparison) -> None:
+    """The bars are labelled in them, too: the largest bar lies within the axis."""
+    page = comparison_html(found, COMMAND)
+    drawing = page[page.index("Difference to ") :]
+    drawing = drawing[: drawing.index("</svg>")]
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", drawing)
+    assert "percentage points" in texts
+    ticks = [float(text) for text in texts if re.fullmatch(r"-?[\d.]+", text)]
+    bars = [float(text.removesuffix(" pp")) for text in texts if text.endswith(" pp")]
+    assert bars
+    assert min(ticks) <= min(bars)
+    assert max(bars) <= max(ticks)
+    assert max(map(abs, ticks)) <= 10 * max(1.0, *map(abs, bars))

@@ -117,7 +117,8 @@ class ListColumns(Columns):
 def no_order(where: str, found: Sequence[str]) -> DataError:
     return DataError(
         f"{where} has neither 'score' nor 'rank', found: {listed(found)}; nothing says which item comes first, add one "
-        f"of the two columns, or name the one it has with --score-column or --rank-column"
+        f"of the two columns, name the one it has with --score-column or --rank-column, or, if a column holds whole "
+        f"lists in order, name it with --list-item-column"
     )
 
 

@@ -10,6 +10,7 @@ from caged.products.audit.gates import (
     judge,
     parse_gate,
     refuse_problems,
+    refuse_unmeasured,
     sure_interval,
 )
 from caged.products.audit.group_sections import group_tables
@@ -59,6 +60,7 @@ __all__ = [
     "read_audit",
     "read_inputs",
     "refuse_problems",
+    "refuse_unmeasured",
     "run_sections",
     "save_audit",
     "summary_rows",

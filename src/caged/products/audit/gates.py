@@ -237,6 +237,22 @@ def refuse_problems(result: AuditResult) -> None:
         )
 
 
+def refuse_unmeasured(gates: Iterable[Gate], result: AuditResult) -> None:
+    """A gate about what nothing was given for would fail whatever the lists are."""
+    for gate in gates:
+        if math.isfinite(result.metrics.get(gate.key, math.nan)):
+            continue
+        if gate.key.metric.of_shown and not result.floors:
+            missing = "what was shown at random and not liked (--test-negative FILE)"
+        elif gate.key.metric.needs_test and result.exposure.relevant is None:
+            missing = "a test part (--test FILE)"
+        else:
+            continue  # it was measured, and is undefined
+        raise ConfigError(
+            f"gate '{gate.text}' cannot be judged: {gate.key} needs {missing}; give it, or change the gate"
+        )
+
+
 def judge(
     gates: Sequence[Gate],
     metrics: Mapping[str, float],
@@ -269,8 +285,8 @@ def _surely_judged(verdict: Verdict, interval: Interval | None) -> Verdict:
         return verdict
     if interval is None:
         raise ConfigError(
-            f"gate '{gate.text}' cannot be judged: there is no interval of {gate.key} here, so nothing says what is "
-            f"sure; leave surely out"
+            f"gate '{gate.text}' cannot be judged: the value fails, but there is no interval of {gate.key} here, as "
+            f"hardly any users differ in it, so nothing says what is sure; leave surely out"
         )
     below = gate.sign in ("<", "<=", "drops")
     limit = gate.bound if before is None else gate.bound * abs(before) * (-1 if below else 1)

@@ -40,8 +40,10 @@ def severity(audit: AuditResult) -> Headline | None:
 
 
 def taken_from_niche(lean: LeanOfLists) -> Range:
-    """The share of the room of niche items that popular ones take, and its interval."""
+    """The share of the room of niche items that popular ones take, and its interval; none of it where there is none."""
     room = 1 - lean.due
+    if room <= 0:
+        return Range(0.0, 0.0, 0.0, lean.places.known)
     lost = [1 - (1 - share) / room for share in lean.places[:3]]
     return Range(lost[0], lost[1], lost[2], lean.places.known)
 

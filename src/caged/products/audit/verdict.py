@@ -19,6 +19,8 @@ from caged.products.audit.severity import severity
 
 NOTEWORTHY_LIFT = 0.10  # a list that is 10% more popular than the history
 NOTEWORTHY_RATIO = 0.80  # a recall below four fifths of the other one
+FEW_USERS = 30  # behind a value without an interval
+_OPEN = "There are too few users to tell whether niche wishes are met as often as popular ones"
 _NAMED = 3  # items that the first sentence names
 _LEADS = (
     "The lists hold about as many popular items as {due}",
@@ -107,12 +109,14 @@ def _about_worth(audit: AuditResult) -> Finding:
         text = "the test part has no user with a relevant item in both groups, popular and niche."
         return Finding("Popular and niche wishes cannot be compared", text, measured)
     lead = "Popular and niche wishes are met about equally often"
-    if niche.high < NOTEWORTHY_RATIO * popular.low:
+    if min(audit.users[of_popular], audit.users[of_niche]) < FEW_USERS and not (popular.known and niche.known):
+        lead = _OPEN
+    elif niche.high < NOTEWORTHY_RATIO * popular.low:
         lead = "Niche wishes are met less often than popular ones"
     elif popular.high < NOTEWORTHY_RATIO * niche.low:
         lead = "Niche wishes are met more often than popular ones"
     elif popular.value and not NOTEWORTHY_RATIO <= niche.value / popular.value <= 1 / NOTEWORTHY_RATIO:
-        lead = "There are too few users to tell whether niche wishes are met as often as popular ones"
+        lead = _OPEN
     text = (
         f"the lists find {popular.written()} of the popular items that people wanted in the test and "
         f"{niche.written()} of the niche ones; {CAUTIONS[audit.evidence]}."
