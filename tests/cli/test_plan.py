@@ -38,6 +38,7 @@ def test_on_cpu_this_machine_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.code == 0
     assert "1024.0 GiB" in done.out
     assert "It fits." in done.out
+    assert "128.0 GiB" in caged("plan", *BILLION, "--device", "cpu", "--devices", "8").out
     monkeypatch.setattr("caged.cli.plan.available_memory", lambda: None)
     done = caged("plan", *BILLION, "--device", "cpu")
     assert done.code == 2

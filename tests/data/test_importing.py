@@ -322,6 +322,16 @@ def test_a_folder_of_part_files_is_one_log(tmp_path: Path) -> None:
             import_log([tmp_path / imported], tmp_path / "third")
 
 
+def test_a_pattern_may_match_folders_of_part_files(tmp_path: Path) -> None:
+    for number in (1, 2):
+        folder = tmp_path / f"day={number}"
+        folder.mkdir()
+        (folder / "part-0.csv").write_text(f"user_id,item_id\n{number},{number}\n")
+    patterns = {"folders": "day=*", "files": "day=*/part-*.csv", "both": "day=*/**"}
+    found = {import_log([tmp_path / text], tmp_path / name)["fingerprint"] for name, text in patterns.items()}
+    assert len(found) == 1
+
+
 def test_a_folder_with_the_parts_of_a_split_is_no_log(tmp_path: Path) -> None:
     for name in ("train.csv", "test.csv"):
         as_csv(a_log(), tmp_path / name)

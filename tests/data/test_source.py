@@ -53,9 +53,12 @@ def test_a_folder_of_part_files_is_one_log(tmp_path: Path) -> None:
 def test_what_has_no_largest_id_is_known_without_reading_it(tmp_path: Path) -> None:
     refused = {name for name in DATASETS if refuses_max_id(name)}
     assert refused == {"ml-1m", "ml-100k", "ml-latest-small", "coat", "lastfm"}
-    (tmp_path / "log.csv").touch()
-    assert refuses_max_id(str(tmp_path / "log.csv"))
+    for name in ("log.csv", "log.txt"):
+        (tmp_path / name).touch()
+        assert refuses_max_id(str(tmp_path / name))
+    assert refuses_max_id(tmp_path)  # a folder of part files, or of parts in another form
     assert not refuses_max_id(text_split(tmp_path / "set"))
+    assert not refuses_max_id(tmp_path / "nothing")  # that is said elsewhere
 
 
 def refuses_max_id(source: object) -> bool:

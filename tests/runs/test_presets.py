@@ -55,6 +55,7 @@ def test_a_preset_says_for_which_methods_it_was_tuned_and_sets_nothing_by_it(tmp
         ("[tuned]\ndata = 1\nmethods = []", "list of the methods that caged tune chose values for"),
         ('[tuned]\non = "shop"', "tuned.on"),
         ("tuned = 1", "it must be a table"),
+        ('[tuned]\ndata = "shop"\nmethods = ["softmx"]', "did you mean 'softmax'"),
     ],
 )
 def test_what_no_method_reads_is_refused(line: str, words: str, tmp_path: Path) -> None:

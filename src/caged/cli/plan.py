@@ -65,7 +65,7 @@ def plan(
         validation_users=None if validation_users is None else counted("--validation-users", validation_users),
         tested_users=user_count,
     )
-    made = make_plan(work, _memory(memory, work.device))
+    made = make_plan(work, _memory(memory, work))
     if not made.memory_bytes:
         raise ConfigError("how much memory the machine has is not known; say it with --memory GIB")
     if as_json:
@@ -74,10 +74,11 @@ def plan(
     _print(made, verbose=verbose)
 
 
-def _memory(memory: float | None, device: str) -> int | None:
-    """Bytes of one device; None: those of the device whose rates were measured."""
+def _memory(memory: float | None, work: Workload) -> int | None:
+    """Bytes of one device; None: those of the device whose rates were measured. Ranks on CPU share a machine."""
     if memory is None:
-        return available_memory() if device == "cpu" else None
+        free = available_memory() if work.device == "cpu" else None
+        return None if free is None else free // work.devices
     if not 0 < memory < 2**30:
         raise ConfigError(f"--memory is {memory:g}; give the GiB of one device, such as 80")
     return round(memory * GIB)

@@ -126,10 +126,11 @@ def _files(logs: Iterable[str | Path]) -> list[Path]:
         if Path(log).exists() or not glob.has_magic(str(log)):
             paths.append(Path(log))
             continue
-        matching = sorted(glob.glob(str(log), recursive=True))  # noqa: PTH207 (absolute patterns too)
+        matching = [Path(path) for path in sorted(glob.glob(str(log), recursive=True))]  # noqa: PTH207 (absolute too)
         if not matching:
             raise DataError(f"no file matches {log}; check the pattern")
-        paths += map(Path, matching)
+        files = [path for path in matching if not path.is_dir()]  # `**` also finds the folders that these are in
+        paths += files or [path for folder in matching for path in log_files(folder)]
     if not paths:
         raise DataError("no log is given; name at least one file")
     seen: set[Path] = set()

@@ -351,10 +351,13 @@ def _listed_items(path: Path, ids: IdsAs) -> IdMap | None:
 
 def check_max_id(source: str) -> None:
     """Refuse what cannot have a catalogue up to its largest id, as far as that shows without reading it."""
-    if source in DATASETS:
-        if not any(map(_is_lightgcn_text, DATASETS[source].layouts)):
-            raise _no_max_id(source)
-    elif Path(source).is_file() and reader_for(Path(source)) is not read_lightgcn:
+    path = Path(source)
+    known = DATASETS[source] if source in DATASETS else dataset_in(path) if path.is_dir() else None
+    if known is not None:
+        fits = any(map(_is_lightgcn_text, known.layouts))
+    else:
+        fits = not path.exists() or all((path / f"{part}.txt").is_file() for part in ("train", "test"))
+    if not fits:
         raise _no_max_id(source)
 
 
@@ -364,8 +367,9 @@ def _is_lightgcn_text(layout: Layout) -> bool:
 
 def _no_max_id(path: Path | str) -> DataError:
     return DataError(
-        f"{path} cannot have a catalogue up to its largest id, as protocol 'paper' has it: that needs LightGCN text "
-        f"(.txt), without column names, --ids text or a smallest rating; use protocol 'honest' (catalogue 'occurring')"
+        f"{path} cannot have a catalogue up to its largest id, as protocol 'paper' has it: that needs a folder with "
+        f"train.txt and test.txt (LightGCN text), without column names, --ids text or a smallest rating; use protocol "
+        f"'honest' (catalogue 'occurring')"
     )
 
 

@@ -266,6 +266,9 @@ def _check_origin(name: str, origin: Mapping[str, Any] | None) -> None:
             f"[{TUNED}] in preset '{name}' has data = {data!r} and methods = {methods!r}; name the data and "
             "a list of the methods that caged tune chose values for, or leave the section out"
         )
+    for method in methods:
+        if method not in METHODS:
+            raise ConfigError(unknown(f"method in [{TUNED}] of preset '{name}'", method, METHODS))
 
 
 def _check_keys(section: str, values: Mapping[str, Any], known: set[str]) -> None:

@@ -114,6 +114,8 @@ def test_records_may_lie_in_the_home_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     plan = plan_of('results = "~/records"\n' + SMALL, tmp_path)
     assert plan.results == tmp_path / "home" / "records"
+    with pytest.raises(ConfigError, match=r"plan\.toml: "):
+        plan_of('results = "~nobody-of-this-name/x"\n' + SMALL, tmp_path)
 
 
 def test_a_plan_without_runs_is_refused(tmp_path):

@@ -190,7 +190,7 @@ def test_records_beside_another_market_are_of_other_data(runs, tmp_path):
     assert (found.state, found.reason.startswith(f"{path} is not readable JSON")) == ("other", True)
     path.unlink()
     (found,) = recorded([run], tmp_path).values()
-    assert (found.state, found.reason.endswith("is missing")) == ("other", True)
+    assert (found.state, "is missing; restore it" in found.reason) == ("other", True)
 
 
 def test_a_record_that_is_cut_off_leaves_the_others_alone(runs, tmp_path):

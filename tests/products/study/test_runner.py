@@ -38,6 +38,9 @@ while time.monotonic() < until and len(stopped) <= told.get("deaf", 0):
     time.sleep(0.01)
 if stopped:
     sys.exit(130)
+if "status" in told:
+    content = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**content, "status": told["status"]}))
 if "kill" in told:
     os.kill(os.getpid(), told["kill"])
 print(told.get("says", ""))
@@ -222,6 +225,15 @@ def test_a_run_that_ends_badly_after_it_was_recorded_is_finished(stage, end, mon
     assert "error" not in record
 
 
+def test_what_is_refused_when_it_goes_on_is_not_recorded_as_failed(stage):
+    """There may be too little memory now, and enough another day."""
+    stage.fill_folder(FIRST, status="interrupted")
+    outcome = stage.run(FIRST, told={FIRST: {"code": 2, "says": "error: it does not fit"}})
+    assert list(outcome.refused.values()) == ["it does not fit"]
+    assert not stage.places.record(stage.runs[FIRST]).exists()
+    assert [task.action for task in stage.schedule(FIRST).tasks] == ["resume"]
+
+
 def test_an_old_record_does_not_make_a_failed_run_finished(stage):
     """Of a run that another needs: its own record says nothing about how it went now."""
     lightgcn = "first-honest-lightgcn-1"
@@ -269,7 +281,7 @@ def test_a_market_is_told_beside_its_records(stage, monkeypatch):
     assert "on a market of other parameters" in reason
     path.unlink()
     (reason,) = stage.run(schedule=schedule).refused.values()
-    assert "is missing; move the records away" in reason
+    assert "is missing; restore it, or move the records away" in reason
     assert not path.exists()  # what is recorded is not said to be of today's market
 
 
@@ -301,7 +313,7 @@ def test_bad_input_is_refused_and_not_recorded(stage):
 
 def test_bad_input_that_a_run_met_later_is_a_failure(stage):
     """Such as a loss that became nan: it had begun."""
-    told = {FIRST: {"code": 2, "says": "error: the loss is nan"}}
+    told = {FIRST: {"code": 2, "says": "error: the loss is nan", "status": "failed"}}
     schedule = stage.schedule(FIRST)
     stage.fill_folder(FIRST, status="running")
     schedule.tasks[0] = replace(schedule.tasks[0], action="resume")

@@ -104,7 +104,16 @@ def test_a_stopped_run_never_looks_as_if_nothing_was_left(world):
     assert world.schedule("first-honest-wide-1").seconds == STARTING
 
 
-@pytest.mark.parametrize("content", ['{"spec": []}', "[]", '{"spec": {"config": 3}}'])
+def test_what_to_do_about_a_record_is_said_once(world):
+    world.record("first-honest-wide-1")
+    world.places.record(world.runs["first-honest-wide-1"]).write_text('{"status": "fin')
+    (reason,) = world.schedule("first-honest-wide-1").blocked.values()
+    assert "does not count: " in reason
+    assert "is not readable JSON" in reason
+    assert not reason.endswith("move it away")
+
+
+@pytest.mark.parametrize("content", ['{"spec": []}', "[]", '{"spec": {"config": 3}}', '{"spec'])
 def test_a_damaged_folder_is_said(world, content):
     folder = world.places.folder(world.runs["first-honest-wide-1"])
     folder.mkdir(parents=True)
@@ -157,7 +166,7 @@ def test_a_folder_of_another_run_is_left_alone(world):
 def test_a_record_of_another_run_is_left_alone(world):
     world.record("first-honest-wide-1", init={"run": "x", "method": "lightgcn", "seed": 1, "config": {}})
     (reason,) = world.schedule("first-honest-wide-1").blocked.values()
-    assert "is of another run: it starts from another run, x; move it away" in reason
+    assert "does not count: it starts from another run, x; move it away" in reason
 
 
 def test_what_this_machine_lacks_is_said(tmp_path, monkeypatch):

@@ -91,13 +91,23 @@ def test_the_final_test_is_refused_before_the_first_epoch(monkeypatch: pytest.Mo
         refuse_what_cannot_fit(spec_of("lightgcn", "method.embedding_size=4"), wide, CPU, tested_users=300)
 
 
+def test_ranks_on_a_machine_share_its_final_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lists are there once, however many ranks make them."""
+    asked: list[Workload] = []
+    monkeypatch.setattr(fitting, "plan", lambda work, memory: asked.append(work) or plan(work, memory))
+    with_free(monkeypatch, 2**40)
+    for ranks in (1, 4):
+        refuse_what_cannot_fit(spec_of(), TRAIN, CPU, ranks, tested_users=10)
+    assert [work.tested_users for work in asked] == [10, 3]
+
+
 def test_on_a_gpu_the_lists_need_the_memory_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 2**40)
     monkeypatch.setattr(fitting, "available_memory", lambda: 2**28)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     cuda = torch.device("cuda")
     refuse_what_cannot_fit(spec_of(), TRAIN, cuda)
-    with pytest.raises(DeviceError, match=r"of the memory of this machine, .*; store shorter lists"):
+    with pytest.raises(DeviceError, match=r"of the memory of this machine, .*; test fewer users"):
         refuse_what_cannot_fit(spec_of(), TRAIN, cuda, tested_users=3)
 
 

@@ -96,7 +96,7 @@ class _Reader:
         return Plan(
             path=self.path,
             title=self.top.get("title", self.path.stem),
-            results=Path(os.path.normpath(self.path.parent / self._results().expanduser())),
+            results=Path(os.path.normpath(self.path.parent / self._results())),
             runs=tuple(ordered(found.values())),
             datasets=tuple(self.datasets),
             protocols=tuple(self.protocols),
@@ -105,8 +105,8 @@ class _Reader:
 
     def _results(self) -> Path:
         try:
-            return place("results", self.top.get("results", "results"))
-        except ConfigError as error:
+            return place("results", self.top.get("results", "results")).expanduser()
+        except (ConfigError, RuntimeError) as error:  # RuntimeError: nobody has that home
             raise self._error(str(error)) from error
 
     # ---------------------------------------------------------------- from grids to runs

@@ -224,14 +224,14 @@ def other_market(run: PlannedRun, root: Path) -> str | None:
         return None
     path = market_file(root, run)
     if not path.is_file():
-        return f"{path}, which says on what market the records beside it are, is missing"
+        return f"{path}, which says on what market it was made, is missing; restore it, or move the records away"
     try:
         said = read_json(path)
     except RunError as error:
         return str(error)
     if isinstance(said, dict) and said.get("parameters") == market_parameters(run):
         return None
-    return f"{path} says that the records beside it are on a market of other parameters"
+    return f"{path} says that it was made on a market of other parameters; move all records of it away"
 
 
 def at_hand() -> Look:

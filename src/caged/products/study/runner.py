@@ -54,6 +54,7 @@ class _Active:
     log: IO[bytes]
     begun: float
     before: Any  # what was recorded of the run
+    status: str | None  # of the run that its folder held
     shared: float = 0.0  # seconds times the runs that were under way
 
 
@@ -141,6 +142,7 @@ class Runner:
         except (CagedError, OSError) as error:
             self._refused(run, str(error))
             return
+        status = status_in(folder)
         process = subprocess.Popen(
             [*self.program, *self._arguments(task)],
             stdin=subprocess.DEVNULL,
@@ -150,7 +152,7 @@ class Runner:
             env={**os.environ, "PYTHONUNBUFFERED": "1", SIDE_BY_SIDE: str(self._most_at_once())},
         )
         before = recorded([run], self.places.results)[run].content
-        self._active.append(_Active(task, process, log, time.monotonic(), before))
+        self._active.append(_Active(task, process, log, time.monotonic(), before, status))
 
     def _most_at_once(self) -> int:
         """How many runs may share the machine with one that begins now; how many did is known when it ends."""
@@ -161,7 +163,7 @@ class Runner:
         place = market_file(self.places.results, run)
         has_records = any(place.parent.glob("*/*/seed*.json"))
         if (place.exists() or has_records) and (reason := other_market(run, self.places.results)) is not None:
-            raise RunError(f"{reason}; move the records away with all that is beside them, or give another --record")
+            raise RunError(f"{reason}, or give another --record")
         make_market(run.market, self.places.market(run), self.places.market_as_text(run))
         if not place.exists():
             make_parent(place)
@@ -189,7 +191,7 @@ class Runner:
     def _ended(self, active: _Active) -> None:
         run, code = active.task.run, active.process.returncode
         record = recorded([run], self.places.results)[run]
-        if record.finished and (code == 0 or self._was_made(active, record)):
+        if record.finished and (code == 0 or self._was_made(active)):
             if not active.task.recorded:
                 say_shared(record, active.shared / max(time.monotonic() - active.begun, POLL))
             self.outcome.finished.append(run)
@@ -205,18 +207,16 @@ class Runner:
             self._failed(run, str(record.reason))
         elif code == 0:  # whatever it did, it is not the run of the plan
             self._refused(run, f"its record is not one of the plan: {record.reason or record.state}")
-        elif code == BAD_INPUT and not RunFolder.is_one(self.places.folder(run)):  # nothing of it was begun
+        elif code == BAD_INPUT and status_in(self.places.folder(run)) == active.status:  # nothing of it was begun
             self._refused(run, as_a_plan_says_it(reason_in(self.places.log(run), code)))
         else:
             reason = reason_in(self.places.log(run), code)
             record_failure(run, record, reason, ["caged", *self._arguments(active.task)])
             self._failed(run, reason)
 
-    def _was_made(self, active: _Active, record: Recorded) -> bool:
-        """Whatever ended its process then: it had written all that a run leaves."""
-        if active.task.recorded:
-            return status_in(self.places.folder(active.task.run)) == "finished"
-        return bool(record.content != active.before)
+    def _was_made(self, active: _Active) -> bool:
+        """Whatever ended its process then: it had written all that a run leaves, or its record was there before."""
+        return not active.task.recorded or status_in(self.places.folder(active.task.run)) == "finished"
 
     def _failed(self, run: PlannedRun, reason: str) -> None:
         self.outcome.failed[run] = reason

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from caged.data.known import DATASETS, folder_of
-from caged.errors import CagedError, DataError, suggestion
+from caged.errors import CagedError, DataError, RunError, suggestion
 from caged.files import read_json
 from caged.products.study.commands import Places
 from caged.products.study.estimate import STARTING, Estimate
@@ -165,7 +165,9 @@ class _Maker:
 
 
 def _of_another_run(record: Recorded) -> str:
-    return f"{record.path} is of another run: {record.reason}; move it away"
+    """What could not be read says itself what to do."""
+    advice = "" if record.reason and ";" in record.reason else "; move it away"
+    return f"{record.path} does not count: {record.reason}{advice}"
 
 
 def status_in(folder: Path) -> str | None:
@@ -184,7 +186,10 @@ def other_run_in(folder: Path, run: PlannedRun) -> str | None:
     """Why what a folder holds is not this run; None: it is, or the folder is free."""
     if not RunFolder.is_one(folder):
         return None
-    content = read_json(folder / RUN)
+    try:
+        content = read_json(folder / RUN)
+    except RunError:
+        return "its run.json is damaged"
     if not has_form({"metrics": {}, **content} if isinstance(content, dict) else content):
         return "its run.json is damaged"
     return difference(run, content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -13,7 +14,7 @@ from caged.errors import DeviceError
 from caged.models import registered
 from caged.runs.planning.inventory import TEST
 from caged.runs.planning.machine import available_memory
-from caged.runs.planning.plan import SHORT_LISTS, gib, plan
+from caged.runs.planning.plan import SHORT_LISTS, Plan, gib, plan
 from caged.runs.planning.workload import PLANNED, Workload
 from caged.runs.spec import ExperimentSpec
 from caged.runs.validation import holds_out_validation
@@ -52,7 +53,7 @@ def refuse_what_cannot_fit(
         validated=holds_out_validation(registered(spec.method).method(spec.config), spec.train),
         validation_users=spec.train.validation_users,
         wide_tables=spec.train.precision in ("float32", "tf32"),
-        tested_users=tested_users,
+        tested_users=tested_users if device.type == "cuda" else -(-tested_users // ranks),  # ranks share the test
         list_length=spec.eval.list_length,
     )
     # Ranks on one machine share its memory, and a GPU where there are more of them than GPUs.
@@ -66,7 +67,14 @@ def refuse_what_cannot_fit(
     host = available_memory() if device.type == "cuda" else None
     if host is not None:
         said = f"{TEST} needs about {{}} of the memory of this machine, and it has {{}} free"
-        _refuse(found.host_bytes, host, said, [f"store shorter lists (eval.list_length={SHORT_LISTS})"])
+        _refuse(found.host_bytes, host, said, [_shorter_lists(found, host)])
+
+
+def _shorter_lists(found: Plan, host: int) -> str:
+    short = plan(replace(found.work, list_length=SHORT_LISTS), found.memory_bytes).host_bytes
+    if found.work.list_length > SHORT_LISTS and short <= host:
+        return f"store shorter lists (eval.list_length={SHORT_LISTS}): {gib(short)}"
+    return "test fewer users (a smaller test part), or use a machine with more memory"
 
 
 def _refuse(needed: int, free: int, said: str, advice: Sequence[str]) -> None:
