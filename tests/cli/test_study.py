@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
+from caged.cli.progress import StopOnCtrlC
+from caged.signals import ENDED_BY
 from tests.cli.invoke import caged, contents, refused_without_a_trace
 
 PLAN = """
@@ -103,6 +106,19 @@ def test_a_study_of_which_nothing_can_be_run_fails(plan: Path) -> None:
     assert outcome.code == 1
     assert "its data, ml-100, is not here; did you mean 'ml-100k'?; give the name of a dataset" in outcome.out
     assert caged("study", "run", "plan.toml", "--dry-run", cwd=plan.parent).code == 0
+
+
+def test_a_study_hears_what_ends_a_run(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes must not outlive it, nor a terminal that is closed."""
+    heard: list[tuple[signal.Signals, ...]] = []
+
+    def listening(*also: signal.Signals) -> StopOnCtrlC:
+        heard.append(also)
+        return StopOnCtrlC(*also)
+
+    monkeypatch.setattr("caged.cli.study.StopOnCtrlC", listening)
+    assert caged("study", "run", "plan.toml", "--only", "lightgcn", "--device", "cpu", cwd=plan.parent).code == 0
+    assert heard == [tuple(ENDED_BY)]
 
 
 def test_a_log_with_other_columns_is_told_how_a_plan_names_them(plan: Path) -> None:

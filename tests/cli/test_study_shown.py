@@ -99,6 +99,8 @@ def test_tables_do_not_count_records_of_a_log_that_has_changed(study: Path) -> N
     (study / "results" / "epinions-caged").rename(study / "results" / "log")
     chosen = ("study", "tables", PLAN, "--only", "main,epinions,honest")
     assert "log.csv holds other data than it was made with" in caged(*chosen, cwd=study).out
+    drawn = caged("study", "figures", PLAN, "--only", "main,epinions,honest", "-o", "drawn", cwd=study)
+    assert "0 of" in drawn.err
     (study / "log.csv").unlink()
     assert "not counted" not in caged(*chosen, cwd=study).out
 

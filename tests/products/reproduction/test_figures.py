@@ -67,6 +67,11 @@ def test_who_draws_some_sections_sees_all_seeds_of_their_rows(plan: Plan) -> Non
         some = {one.name: one for one in study_figures(plan, records, chosen(plan, words))}
         assert some.items() <= whole.items()
         assert any(name.endswith("-paper") for name in some) == (words == ["main"])
+    record_all(plan, "caged-lam-0", 0.10)
+    curve = "lambda-epinions-caged-honest-recall"
+    some = {one.name: one for one in study_figures(plan, records_of(plan), chosen(plan, ["lambda"]))}
+    assert some[curve] == drawn(plan)[curve]
+    assert "range of 5 seeds" in str(some[curve].svg)
 
 
 def test_seeds_that_all_values_have_make_intervals(plan: Plan) -> None:

@@ -91,6 +91,24 @@ def test_the_final_test_is_refused_before_the_first_epoch(monkeypatch: pytest.Mo
         refuse_what_cannot_fit(spec_of("lightgcn", "method.embedding_size=4"), wide, CPU, tested_users=300)
 
 
+def test_what_fits_is_not_talked_about(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    with_free(monkeypatch, 2**40)
+    refuse_what_cannot_fit(spec_of(), TRAIN, CPU, tested_users=3)
+    assert not caplog.records
+
+
+def test_only_users_with_a_test_item_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part, rows in {"train": [(0, 0), (1, 1), (2, 2), (3, 0)], "valid": [(1, 0)], "test": [(0, 1), (0, 2)]}.items():
+        lines = "".join(f"{user},{item}\n" for user, item in rows)
+        (tmp_path / f"{part}.csv").write_text(f"user_id,item_id\n{lines}")
+    asked: list[int] = []
+    monkeypatch.setattr(
+        "caged.runs.execute.refuse_what_cannot_fit", lambda *_, tested_users: asked.append(tested_users)
+    )
+    start(resolve(str(tmp_path), "mostpop", device="cpu"), tmp_path / "run", no_report=True)
+    assert asked == [1]
+
+
 def test_ranks_on_a_machine_share_its_final_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lists are there once, however many ranks make them."""
     asked: list[Workload] = []
