@@ -66,6 +66,7 @@ def test_ctrl_c_says_how_to_go_on(world: Path, monkeypatch: pytest.MonkeyPatch) 
     outcome = caged("best", "my log.csv", "--resume", "--minutes", "3", cwd=world)
     assert outcome.code == 130
     assert "stopped; continue with: caged best 'my log.csv' --minutes 3 --resume" in outcome.err
+    assert "note: best does not exist, so there is nothing to go on with: a new search begins" in outcome.err
 
 
 def test_columns_may_have_other_names(world: Path) -> None:

@@ -155,3 +155,12 @@ def test_integer_ids(tmp_path: Path, pairs: list[Pair]) -> None:
     assert explained(tmp_path / "run", "--user", "7", "--item", "12")["item_id"] == 12
     outcome = caged("explain", tmp_path / "run", "--user", "ann", "--device", "cpu")
     assert "user 'ann' does not occur" in outcome.error
+
+
+def test_what_was_taken_out_afterwards_is_no_part_of_the_score(run: Path, tmp_path: Path) -> None:
+    assert caged("adjust", run, "--strength", "0.5", "-k", "5", "-o", tmp_path / "adjusted").code == 0
+    asked = ("--user", "u07", "--item", "i03", "--json", "--device", "cpu")
+    before, after = (caged("explain", folder, *asked) for folder in (run, tmp_path / "adjusted"))
+    assert json.loads(before.out)["score"] == json.loads(after.out)["score"]
+    assert "popularity was taken out" in after.err
+    assert "popularity was taken out" not in before.err

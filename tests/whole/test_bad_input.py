@@ -46,6 +46,7 @@ BAD_LOGS: dict[str, tuple[bytes, tuple[str, ...]]] = {
     "one user": (b"user_id,item_id\na,x\na,y\na,z\n", ("1 user", "two users and two items")),
     "one item": (b"user_id,item_id\na,x\nb,x\nc,x\n", ("1 item", "two users and two items")),
     "too few per user": (b"user_id,item_id\na,x\nb,y\nc,z\n", ("no user has 3 or more interactions",)),
+    "not UTF-8 but UTF-16": ("user_id,item_id\nann,x\n".encode("utf-16"), ("not UTF-8", "iconv -f utf-16")),
     "not UTF-8": ("user_id,item_id\nJosé,x\n".encode("latin1"), ("not UTF-8", "0xe9")),
     "ragged": (b"user_id,item_id\na,x\na,y,z\n", ("line 3", "3 fields, expected 2")),
     "rating not a number": (b"user_id,item_id,rating\na,x,good\n", ("'good'", "data row 1")),

@@ -98,6 +98,8 @@ def best(
     command = shlex.join(word for word in shlex.split(command_line()) if word != "--resume")
     try:
         with progress_line(quiet=as_json and not verbose) as line, StopOnCtrlC() as stop:
+            if resume_ and not out.exists():
+                say(f"note: {out} does not exist, so there is nothing to go on with: a new search begins")
             answer = find_best(wish, out, go_on=resume_, command=command, report=line, stop_requested=stop)
     except Interrupted:
         say(f"stopped; continue with: {command} --resume")

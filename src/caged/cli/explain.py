@@ -32,7 +32,7 @@ def explain_command(
 
     The weight of an item is what its vector is multiplied by on the way to the user's; the ratio compares it with
     LightGCN's, 1/sqrt(d_u d_i). With --item, the contributions of the history and the user's own part add up to the
-    score of that item.
+    score of that item, as it was trained: what caged adjust takes out afterwards is not part of it.
 
     Examples:
 
@@ -45,6 +45,8 @@ def explain_command(
     fitted = load_artefact(run, resolve_device(device))
     titles = RunFolder.read(run).titles() if RunFolder.is_one(run) else {}
     found = explain(fitted, user, item, titles)
+    if item is not None and fitted.adjustment is not None:
+        say("note: popularity was taken out of the scores of this model after training; this is the score before that")
     if as_json:
         print_json(asdict(found))
         return

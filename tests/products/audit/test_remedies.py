@@ -31,6 +31,15 @@ def test_the_page_of_a_run_names_the_run_and_its_data() -> None:
     assert typed("caged train --resume runs/first")[0] == "caged adjust runs/first -o runs/first-adjusted"
 
 
+@pytest.mark.parametrize(
+    "words", ["--method ease", "--method lightgcn --protocol paper", "--method lightgcn --refit", "--method mostpop"]
+)
+def test_a_run_that_keeps_no_validation_part_is_told_a_strength(words: str) -> None:
+    """None could be chosen for it."""
+    found = typed(f"caged train --data log.csv {words} --out runs/first")
+    assert found[0] == "caged adjust runs/first --strength 0.2 -o runs/first-adjusted"
+
+
 def test_the_page_of_lists_names_the_files() -> None:
     first, second, third = typed("caged audit recs.csv --train=t.csv --valid v.csv --test x.csv -k 10")
     assert first == "caged adjust recs.csv --train t.csv --valid v.csv --keep 99% --test x.csv -o adjusted.parquet"

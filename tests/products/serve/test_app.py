@@ -164,6 +164,12 @@ def test_what_is_not_there_is_a_sentence(app: FastAPI) -> None:
     refused(get(app, "/recommend"), 405, "GET is not for this address")
     refused(ask(app, "POST", "/recommend", content=b"{", headers={"Content-Type": "application/json"}), 400, "no JSON")
     refused(ask(app, "POST", "/recommend"), 422, "the body is missing")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}  # what curl says of `-d`
+    refused(
+        ask(app, "POST", "/recommend", content=b"{}", headers=form),
+        422,
+        "send the header Content-Type: application/json",
+    )
 
 
 def test_what_breaks_inside_is_told_without_details(artefact: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,10 +82,11 @@ class _Utf8Check:
                 self.decoder.decode(chunk, final)
             except UnicodeDecodeError as error:
                 seen = (pending + chunk)[error.start]
+                wide = self.position == 0 and chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
                 raise DataError(
                     f"{self.path} is not UTF-8 text: byte 0x{seen:02x} at position "
                     f"{self.position - len(pending) + error.start}; "
-                    f"convert it, for example with: iconv -f latin1 -t utf-8 "
+                    f"convert it, for example with: iconv -f {'utf-16' if wide else 'latin1'} -t utf-8 "
                     f"(a compressed or binary file needs its proper suffix)"
                 ) from error
         if b"\0" in chunk:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from caged.models import METHODS
 from caged.page.html import Section
 from caged.products.audit.result import AuditResult
 from caged.products.audit.severity import severity
+from caged.runs.catalogue import method_options
+from caged.runs.protocols import PAPER
 
 WORDS = (
     "Try these in order; each costs less than the one after it. Measure before you decide: what helps, and what it "
@@ -28,7 +31,7 @@ def commands_for(command: str) -> list[Command]:
     """From the command that made the page; one that says nothing about files gets names to fill in."""
     words = shlex.split(command)
     if words[1:2] == ["train"] and (run := _value(words, "--out") or _value(words, "--resume")):
-        return _of_run(run, _value(words, "--data"))
+        return _of_run(run, _value(words, "--data"), validated=_keeps_validation(words))
     if words[1:2] == ["evaluate"] and len(words) > 2:
         return _of_run(words[2], None)
     if words[1:2] == ["audit"] and (train := _value(words, "--train")):
@@ -36,10 +39,18 @@ def commands_for(command: str) -> list[Command]:
     return _of_lists(["caged", "audit", "lists.parquet", "--valid", "valid.csv", "--test", "test.csv"], "train.csv")
 
 
-def _of_run(run: str, data: str | None) -> list[Command]:
+def _keeps_validation(words: Sequence[str]) -> bool:
+    """Whether a training holds back a part on which the strength of an adjustment can be chosen."""
+    method = _value(words, "--method")
+    trained = method not in METHODS or method_options(str(method)).trained
+    return trained and not {"--no-validation", "--refit"} & {*words} and _value(words, "--protocol") != PAPER.name
+
+
+def _of_run(run: str, data: str | None, *, validated: bool = True) -> list[Command]:
     adjusted, softmax = f"{run}-adjusted", f"{run}-softmax"
+    how = [] if validated else ["--strength", "0.2"]
     return [
-        ("Take popularity out of this model. No training; takes seconds.", _typed("adjust", run, "-o", adjusted)),
+        ("Take popularity out of this model. No training; takes seconds.", _typed("adjust", run, *how, "-o", adjusted)),
         (
             "Train a model that learns less of it. Takes about as long as the first one.",
             _typed("train", "--data", data or "LOG", "--method", "softmax", "--out", softmax),

@@ -98,6 +98,8 @@ def _sentence(first: Mapping[str, Any]) -> str:
         return NO_JSON
     if first["type"] == "extra_forbidden":
         return f"{where} is unknown; see /openapi.json for what can be asked"
+    if isinstance(first.get("input"), bytes):  # not read as JSON: curl, for one, calls what it sends a form
+        return "the body is not said to be JSON; send the header Content-Type: application/json"
     return f"{where} is {described(first.get('input'))}; {said}"
 
 
