@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import caged as package
+from caged.errors import CagedError
 from caged.files import read_sealed_json, write_sealed_json
 from tests.cli.invoke import Outcome, caged, contents, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
@@ -532,3 +533,10 @@ def test_the_page_replaces_nothing_that_is_read(parts: Path, tmp_path: Path, nam
     read = ("--test", "test.csv", "--valid", "valid.csv", "--item-groups", "items.csv:genre", "--against", "base")
     arguments = ["audit", "recs.csv", "--train", "train.csv", *read, "--html", f"./{name}"]
     refused_without_a_trace(tmp_path, arguments, f"cannot write --html {name}: the same command reads")
+
+
+@pytest.mark.parametrize("option", ["missing", "score_column", "list_user_column"])
+@pytest.mark.parametrize("value", [3, ["a"]])
+def test_options_of_a_wrong_type_are_one_sentence_in_python(parts: Path, option: str, value: Any) -> None:
+    with pytest.raises(CagedError, match=re.escape(f"'{value}'")):
+        package.audit(str(parts / "recs.csv"), str(parts / "train.csv"), str(parts / "test.csv"), **{option: value})
