@@ -258,12 +258,16 @@ def test_a_link_is_followed_and_stays_one(tmp_path: Path) -> None:
 def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
-    for name in ("pipe", "link"):
+    reader, writer = os.pipe()
+    (tmp_path / "open").symlink_to(f"/dev/fd/{writer}")  # as /dev/stdout leads to a pipe, which has no name
+    for name in ("pipe", "link", "open"):
         with pytest.raises(ConfigError, match=r"cannot write --html .* no regular file; name another one$"):
             check_file("--html", tmp_path / name)
         with pytest.raises(RunError, match=r"could not write .*: it is no regular file"):
             write_text(tmp_path / name, "x")
     assert (tmp_path / "pipe").is_fifo()
+    os.close(reader)
+    os.close(writer)
 
 
 def test_no_output_takes_the_place_of_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[Path]:
     disk (full, read-only, quota) becomes a `RunError` that names the target.
     """
     target = _end_of_links(path)
-    if _is_special(target):
+    if _is_special(path):
         raise RunError(f"could not write {path}: it is no regular file; choose another place")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -128,7 +128,7 @@ def check_file(
     target = _end_of_links(path)
     if target.is_dir() or not target.parent.is_dir():
         raise ConfigError(f"cannot write {option} {path}; name a file in a folder that exists")
-    if _is_special(target):
+    if _is_special(path):
         raise ConfigError(f"cannot write {option} {path}: it is no regular file; name another one")
     for given in _given(inputs):
         if target.is_relative_to(given):
