@@ -54,6 +54,9 @@ def test_text_and_plain_values_are_converted(key: str, given: object, meant: obj
     ("key", "given", "words"),
     [
         ("size", "abc", "x.size is 'abc'; it must be a whole number"),
+        ("size", "99999999999999999999", "x.size is '99999999999999999999'; no number of that size is allowed"),
+        ("size", -(2**63) - 1, "no number of that size"),
+        ("rate", 10**400, "no number of that size"),
         ("size", "", "a whole number"),
         ("size", 2.5, "a whole number"),
         ("size", True, "a whole number"),

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caged.errors import RunError
+from caged.errors import ConfigError, RunError
 from caged.files import (
     CHECKSUM,
+    check_file,
     json_ready,
     make_output_folder,
     new_folder,
@@ -236,3 +237,55 @@ def test_numbers_of_a_list_share_a_line(tmp_path: Path) -> None:
     assert '"epochs": [1, 2, 3],\n' in text
     assert '"values": [0.5, -1e-05],\n' in text
     assert read_json(tmp_path / "x.json") == value
+
+
+def test_a_link_is_followed_and_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    real, link = tmp_path / "pages" / "today.html", tmp_path / "latest.html"
+    link.symlink_to(real)
+    for content in ("new", "newer"):  # a link to nothing yet, and one to a file
+        check_file("--html", link)
+        write_text(link, content)
+        assert link.is_symlink()
+        assert real.read_text() == content
+    assert [path.name for path in real.parent.iterdir()] == ["today.html"]
+    link.unlink()
+    link.symlink_to(tmp_path / "nowhere" / "today.html")
+    with pytest.raises(ConfigError, match="in a folder that exists"):
+        check_file("--html", link)
+
+
+def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    reader, writer = os.pipe()
+    (tmp_path / "open").symlink_to(f"/dev/fd/{writer}")  # as /dev/stdout leads to a pipe, which has no name
+    for name in ("pipe", "link", "open"):
+        with pytest.raises(ConfigError, match=r"cannot write --html .* no regular file; name another one$"):
+            check_file("--html", tmp_path / name)
+        with pytest.raises(RunError, match=r"could not write .*: it is no regular file"):
+            write_text(tmp_path / name, "x")
+    assert (tmp_path / "pipe").is_fifo()
+    os.close(reader)
+    os.close(writer)
+
+
+def test_no_output_takes_the_place_of_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, logs = tmp_path / "run", tmp_path / "logs"
+    for file in (run / "run.json", logs / "train.csv", logs / "old.html"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+    (tmp_path / "link.csv").symlink_to(logs / "train.csv")
+    monkeypatch.chdir(tmp_path)
+    for path, inputs in ((Path("run/run.json"), [run / "run.json"]), (run / "new.html", ["run", None])):
+        with pytest.raises(ConfigError, match=r"the same command reads .*; name a file elsewhere$"):
+            check_file("--html", path, inputs)
+    check_file("--html", tmp_path / "new.html", [run, None])
+    for path in (logs / "train.csv", tmp_path / "link.csv"):
+        for given in ("logs", "logs/train.csv"):
+            with pytest.raises(ConfigError, match=r"the same command reads .*; name a new file$"):
+                check_file("--html", path, logs=[None, given])
+    for path in (logs / "new.csv", logs / "old.html"):  # a page may be written again beside the logs
+        check_file("--html", path, logs=[logs])
+    with pytest.raises(ConfigError, match=r"reads it; name a new file$"):
+        check_file("--html", logs / "old.html", logs=[logs / "old.html"])

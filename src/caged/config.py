@@ -168,6 +168,8 @@ def _convert(value: Any, hint: Any, name: str) -> Any:
         return tuple(_convert(part, arguments[0], name) for part in parts)
     try:
         return _CONVERTERS[hint](value)
+    except OverflowError as error:
+        raise ConfigError(f"{name} is {described(value)}; no number of that size is allowed, change it") from error
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{name} is {described(value)}; it must be {_type_name(hint)}, please correct it") from error
 
@@ -206,7 +208,7 @@ def _to_int(value: Any) -> int:
         raise ValueError
     number = int(value)
     if not -(2**63) <= number < 2**63:  # nothing that counts here is as large, and torch takes no more
-        raise ValueError
+        raise OverflowError
     return number
 
 

@@ -69,19 +69,19 @@ def memory_told() -> Iterator[None]:
         raise told from error
 
 
-def suggestion(wrong: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'x'?"` for the closest known name, or an empty string.
+def suggestion(wrong: object, known: Iterable[str]) -> str:
+    """`"; did you mean 'x'?"` for the closest known name, or an empty string. `wrong` may not even be text.
 
     >>> suggestion("cagd", ["caged", "lightgcn"])
     "; did you mean 'caged'?"
     >>> suggestion("zzz", ["caged", "lightgcn"])
     ''
     """
-    close = difflib.get_close_matches(wrong, list(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(wrong), list(known), n=1, cutoff=0.6)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def unknown(kind: str, wrong: str, known: Iterable[str]) -> str:
+def unknown(kind: str, wrong: object, known: Iterable[str]) -> str:
     """The sentence for a name that is not in a list.
 
     >>> unknown("method", "cagd", ["caged", "lightgcn"])

@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from caged.processes import signature, signed_by_the_dead, signed_here
 
 _NUMBERS = re.compile(r"\[\n([-+.\deE,\s]+)\]")  # a list of numbers, one per line
 _log = logging.getLogger(__name__)
+PAGES = (".html", ".md", ".tex")  # files that commands write for people; none of them is ever read
 CHECKSUM = "checksum"  # the key of a JSON file that says what the rest of it has to be
 
 
@@ -27,14 +28,18 @@ CHECKSUM = "checksum"  # the key of a JSON file that says what the rest of it ha
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success it becomes `path`, on any error it is removed.
 
-    A failing disk (full, read-only, quota) becomes a `RunError` that names the target.
+    A link stays one, and what it leads to is replaced. A device or a pipe cannot be replaced and is an error. A failing
+    disk (full, read-only, quota) becomes a `RunError` that names the target.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    target = _end_of_links(path)
+    if _is_special(path):
+        raise RunError(f"could not write {path}: it is no regular file; choose another place")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
         with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
         raise RunError(
             f"could not write {path}: {error.strerror or error}; free space or choose another place, then try again"
@@ -109,10 +114,46 @@ def read_sealed_json(path: Path) -> Any:
     return found
 
 
-def check_file(option: str, path: Path) -> None:
-    """Before the work: a file of this name can be written. `option` is how the user named it."""
-    if path.is_dir() or not path.parent.is_dir():
+def check_file(
+    option: str,
+    path: Path,
+    inputs: Iterable[str | Path | None] = (),
+    logs: Iterable[str | Path | None] = (),
+) -> None:
+    """Before the work: a file of this name can be written. `option` is how the user named it.
+
+    It must replace nothing that the command reads. A folder among the `inputs`, such as a run, gets no file at all. One
+    among the `logs`, which may be the working folder, gets new files and pages.
+    """
+    target = _end_of_links(path)
+    if target.is_dir() or not target.parent.is_dir():
         raise ConfigError(f"cannot write {option} {path}; name a file in a folder that exists")
+    if _is_special(path):
+        raise ConfigError(f"cannot write {option} {path}: it is no regular file; name another one")
+    for given in _given(inputs):
+        if target.is_relative_to(given):
+            raise ConfigError(f"cannot write {option} {path}: {_read_there(target, given)}; name a file elsewhere")
+    for given in _given(logs):
+        adds = given.is_dir() and (not target.exists() or target.suffix in PAGES)
+        if target.is_relative_to(given) and not adds:
+            raise ConfigError(f"cannot write {option} {path}: {_read_there(target, given)}; name a new file")
+
+
+def _given(paths: Iterable[str | Path | None]) -> Iterator[Path]:
+    return (_end_of_links(path) for path in paths if path is not None)
+
+
+def _read_there(target: Path, given: Path) -> str:
+    return "the same command reads it" if target == given else f"the same command reads the folder {given}"
+
+
+def _end_of_links(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))  # Path.resolve does not take links that lead in a circle
+
+
+def _is_special(path: Path) -> bool:
+    """A device, a pipe and the like."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def make_parent(path: Path) -> None:

@@ -268,3 +268,12 @@ def test_a_record_needs_a_run_that_is_written(finished_run: Path, tmp_path: Path
         ["adjust", str(finished_run), "--strength", "0.5", "-o", "out", "--variant", "x"],
         "--variant works only with --record",
     )
+
+
+@pytest.mark.parametrize("option", ["--html", "--out"])
+def test_nothing_takes_the_place_of_what_is_read(tmp_path: Path, option: str) -> None:
+    for name in ("recs.csv", "train.csv", "valid.csv"):
+        (tmp_path / name).write_text("user_id,item_id\n")
+    for name in ("recs.csv", "valid.csv"):
+        arguments = ["adjust", "recs.csv", "--train", "train.csv", "--valid", "valid.csv", option, name]
+        refused_without_a_trace(tmp_path, arguments, f"cannot write {option} {name}: the same command reads it")

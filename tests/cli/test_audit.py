@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import caged as package
+from caged.errors import CagedError
 from caged.files import read_sealed_json, write_sealed_json
 from tests.cli.invoke import Outcome, caged, contents, refused, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
@@ -543,3 +545,21 @@ def test_certainty_that_cannot_be_had_is_refused(parts: Path, tmp_path: Path) ->
     refused = audit(parts, *against, "--fail-if", f"recall@{K} drops 1% surely")
     assert refused.code == 2
     assert "stores neither an interval of" in refused.error
+
+
+@pytest.mark.parametrize("name", ["recs.csv", "train.csv", "test.csv", "valid.csv", "items.csv", "base/metrics.json"])
+def test_the_page_replaces_nothing_that_is_read(parts: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(parts, tmp_path, dirs_exist_ok=True)
+    assert audit(parts, "-o", tmp_path / "base").code == 0
+    (tmp_path / "valid.csv").touch()
+    (tmp_path / "items.csv").write_text("item_id,genre\na,b\n")
+    read = ("--test", "test.csv", "--valid", "valid.csv", "--item-groups", "items.csv:genre", "--against", "base")
+    arguments = ["audit", "recs.csv", "--train", "train.csv", *read, "--html", f"./{name}"]
+    refused_without_a_trace(tmp_path, arguments, f"cannot write --html {name}: the same command reads")
+
+
+@pytest.mark.parametrize("option", ["missing", "score_column", "list_user_column"])
+@pytest.mark.parametrize("value", [3, ["a"]])
+def test_options_of_a_wrong_type_are_one_sentence_in_python(parts: Path, option: str, value: Any) -> None:
+    with pytest.raises(CagedError, match=re.escape(f"'{value}'")):
+        package.audit(str(parts / "recs.csv"), str(parts / "train.csv"), str(parts / "test.csv"), **{option: value})

@@ -148,6 +148,7 @@ def test_files_are_written_and_nothing_else(runs: Path, tmp_path: Path) -> None:
         (("{runs}/mostpop", "{runs}/lightgcn", "--baseline", "ips"), "unknown baseline 'ips'"),
         (("{runs}/mostpop", "{runs}/lightgcn", "--metrics", "recall"), "needs a cut-off"),
         (("{runs}/mostpop", "{runs}/lightgcn", "--html", "{tmp}"), "cannot write --html"),
+        (("{runs}/mostpop", "{runs}/lightgcn", "--markdown", "{runs}/mostpop/metrics.json"), "the same command reads"),
         (("{runs}/mostpop", "{runs}/lightgcn", "--latex", "{tmp}/no/where.tex"), "cannot write --latex"),
         (
             ("{runs}/mostpop", "{runs}/lightgcn", "--latex", "{tmp}/same", "--markdown", "{tmp}/same"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.cli.invoke import caged, contents, train
+from tests.cli.invoke import caged, contents, refused_without_a_trace, train
 
 
 def test_evaluating_again_gives_the_same_numbers(finished_run: Path) -> None:
@@ -35,3 +35,8 @@ def test_evaluate_validation_under_paper(released: Path, tmp_path: Path) -> None
     outcome = caged("evaluate", tmp_path / "run", "--part", "valid")
     assert outcome.code == 2
     assert "no validation part; use --part test" in outcome.error
+
+
+def test_no_page_in_the_run_that_is_read(finished_run: Path) -> None:
+    arguments = ["evaluate", ".", "--html", "metrics.json"]
+    refused_without_a_trace(finished_run, arguments, "cannot write --html metrics.json: the same command reads")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ import caged as library
 from caged.cli.lazy import LazyGroup
 from caged.cli.main import app
 from tests.cli.invoke import caged
+
+FULL = Path("/dev/full")
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -71,3 +75,65 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert process.stderr.read() == ""
     process.stderr.close()
     process.wait(timeout=60)
+    assert process.returncode == 141  # as of any program that SIGPIPE ended; 1 is a gate that failed
+
+
+ENDS = """
+import sys, typer
+from caged.cli.main import run
+from caged.errors import ConfigError
+
+app = typer.Typer()
+
+@app.command()
+def end(code: int, lines: int):
+    for line in range(lines):
+        sys.stdout.write(f"{line}\\n")
+    if code == 2:
+        raise ConfigError("no good")
+    raise typer.Exit(code)
+
+run(app, "end")
+"""
+FEW, MANY = "1", "100000"  # lines that stay in a buffer until the end, and such as do not
+
+
+def end(code: str, lines: str, *, stdout: Any, stderr: Any = subprocess.PIPE) -> tuple[int, str]:
+    """The exit code of a command that prints and would leave with `code`, and what it said."""
+    command = [sys.executable, "-c", ENDS, code, lines]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    process = subprocess.run(command, stdout=stdout, stderr=stderr, text=True, check=False, env=buffered)
+    return process.returncode, process.stderr or ""
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="a device of Linux")
+@pytest.mark.parametrize(("code", "lines"), [("0", FEW), ("0", MANY), ("1", FEW)])
+def test_output_that_does_not_fit_is_one_sentence_and_no_failed_gate(code: str, lines: str) -> None:
+    with FULL.open("w") as full:
+        found, said = end(code, lines, stdout=full)
+        assert found == 2
+        assert said.startswith("error: could not write the output: No space left on device; ")
+        assert said.count("\n") == 1
+        assert end(code, lines, stdout=full, stderr=full)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "expected"), [("0", FEW, 141), ("1", FEW, 1), ("0", MANY, 141), ("1", MANY, 141)]
+)
+def test_without_a_reader_the_exit_code_is_that_of_the_gates_or_of_the_pipe(
+    code: str, lines: str, expected: int, broken_pipe: int
+) -> None:
+    assert end(code, lines, stdout=broken_pipe) == (expected, "")
+
+
+def test_an_error_that_nobody_can_read_is_no_failed_gate(broken_pipe: int) -> None:
+    assert end("2", FEW, stdout=broken_pipe) == (2, "error: no good\n")
+    assert end("2", FEW, stdout=broken_pipe, stderr=broken_pipe)[0] == 141
+
+
+@pytest.fixture
+def broken_pipe() -> Iterator[int]:
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)

@@ -21,7 +21,7 @@ from caged.runs.folder import RunFolder
 from caged.runs.saved_weights import load_saved_weights
 from caged.runs.spec import resolve
 from caged.training import Interrupted
-from tests.cli.invoke import caged, contents, train
+from tests.cli.invoke import caged, contents, refused_without_a_trace, train
 
 OPTIONS = ("train.epochs=6", "train.patience=none", "train.checkpoint_seconds=0", "method.embedding_size=4")
 CHOSEN = (
@@ -119,6 +119,10 @@ def test_the_figure_goes_into_the_run_folder(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     assert caged("plot", "iip", copy, "--rescale").code == 0
     assert "rescaled to the mean before" in (copy / "iip.svg").read_text()
+
+
+def test_a_figure_of_no_run(tmp_path: Path) -> None:
+    refused_without_a_trace(tmp_path, ["plot", "iip", "nope"], "nope is not a run folder")
 
 
 def test_densities_are_densities() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import caged as library
 from caged.data.splits import write_split
-from tests.cli.invoke import caged, refused, train
+from tests.cli.invoke import caged, refused, refused_without_a_trace, train
 from tests.conftest import Pair, write_log
 
 
@@ -174,3 +174,9 @@ def test_no_id_reaches_a_terminal_raw(odd_names: Path) -> None:
     table = caged("recommend", odd_names, "--all-users", "-k", "40", "--json").out
     named = {row["user_id"] for row in json.loads(table)} | {row["item_id"] for row in json.loads(table)}
     assert {strange, "i\x1b]0;gone\x07", "\u202egnp.exe"} <= named  # JSON says the same in other words
+
+
+def test_no_file_in_place_of_what_is_read(finished_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("u1\n")
+    arguments = ["recommend", str(finished_run), "--users-file", "users.csv", "-o", "users.csv"]
+    refused_without_a_trace(tmp_path, arguments, "cannot write --out users.csv: the same command reads it")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.invoke import caged, contents, refused, train
+from tests.cli.invoke import caged, contents, refused, refused_without_a_trace, train
 from tests.cli.terminal import on_terminal
 from tests.products.results.recorded import record, several
 
@@ -75,3 +75,9 @@ def test_two_protocols_give_two_tables_with_labels_of_their_own(tmp_path: Path) 
 def test_a_table_that_makes_no_sense_is_refused(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
     record(tmp_path / "results", "a", "ips")
     refused(caged("results", "table", "results", *options, cwd=tmp_path), words)
+
+
+@pytest.mark.parametrize("command", [["table", ".", "--latex"], ["pack", "."]])
+def test_no_output_takes_the_place_of_a_record(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "record.json").touch()
+    refused_without_a_trace(tmp_path, ["results", *command, "-o", "record.json"], "the same command reads it")

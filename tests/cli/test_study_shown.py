@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from caged.products.study import read_plan
-from tests.cli.invoke import caged, contents, refused
+from tests.cli.invoke import caged, contents, refused, refused_without_a_trace
 from tests.products.reproduction.studied import runs_of, small_plan, write_record
 
 PLAN = "plan.toml"
@@ -37,6 +37,12 @@ def test_tables_in_every_form(study: Path) -> None:
     assert (study / "table.md").read_text().startswith("**Epinions, main: Recall@20, all items**")
     assert caged("study", "tables", PLAN, "--html", "tables.html", cwd=study).err == "page: tables.html\n"
     assert "<h1>Small study</h1>" in (study / "tables.html").read_text()
+
+
+@pytest.mark.parametrize("options", [("--html",), ("--latex", "--out")])
+def test_no_tables_in_place_of_the_plan(tmp_path: Path, options: tuple[str, ...]) -> None:
+    small_plan(tmp_path)
+    refused_without_a_trace(tmp_path, ["study", "tables", PLAN, *options, PLAN], "the same command reads it")
 
 
 def test_figures_are_written_and_missing_ones_named(study: Path) -> None:

@@ -160,7 +160,9 @@ def test_the_trials_of_a_search_that_has_not_ended_are_not_judged_again(world: P
         (("again", "log.csv", "--out", "new"), "journal.jsonl"),
         (("--data", "log.csv", "--methods", "ease", "--out", "t", "--record", "log.csv"), "cannot write records"),
         (("show", "t", "--latex", "none/t.tex"), "cannot write --latex"),
+        (("show", ".", "--latex", "log.csv"), "cannot write --latex log.csv: the same command reads"),
         (("preset", "log.csv"), "not readable JSON"),
+        (("preset", "log.csv", "-o", "log.csv"), "cannot write --out log.csv: the same command reads it"),
         (
             (
                 "--data",

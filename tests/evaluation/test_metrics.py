@@ -234,6 +234,7 @@ def test_a_row_that_needs_a_test_has_no_value_without_one_and_the_others_have():
         ("recal@20", "unknown metric 'recal'.*did you mean 'recall'"),
         ("recall", "needs a cut-off.*recall@20"),
         ("recall@0", "needs a cut-off"),
+        ("recall@020", "a zero in front; write recall@20$"),
         ("recall@20/", "needs a cut-off"),
         ("shown_auc@5", "shown_auc has no cut-off, write shown_auc"),
         ("shown_auc/", "has no cut-off"),

@@ -107,7 +107,7 @@ def adjust(
     )
     if html is not None:
         require_templates()
-        check_file("--html", html)
+        check_file("--html", html, (what, item_vectors), (train, valid, test))
     if not what.exists():
         raise ConfigError(
             f"{what} does not exist; give the folder of a finished run, a file of lists, or vectors of users"
@@ -209,7 +209,7 @@ def _of_lists(path: Path, wish: _Wish, out: Path | None, *, train: str | None, *
         )
     if out is not None:
         check_table_file(out)
-        check_file("--out", out)
+        check_file("--out", out, [path], (train, how["valid"], how["test"]))
     given = ListsToAdjust.read(str(path), train, **how)
     for note in given.notes:
         say(f"note: {note}")

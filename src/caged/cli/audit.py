@@ -9,7 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from caged.cli.group_options import GroupSeparator, ItemGroups, ItemVectors, PopularShare, UserGroups
+from caged.cli.group_options import (
+    GroupSeparator,
+    ItemGroups,
+    ItemVectors,
+    PopularShare,
+    UserGroups,
+    group_files,
+)
 from caged.cli.metrics_table import print_shown
 from caged.cli.output import AsJson, Ids, Verbose, command_line, print_json, print_sentences, print_table, say
 from caged.cli.progress import progress_line
@@ -172,7 +179,8 @@ def audit(
     )
     check_gates(gates, ks, base, chosen.names, shown_ks=asked.shown_k)
     further = _further_tests(also_test or ())
-    _check_places(out, html)
+    logs = (recs, train, test, valid, test_negative, *further.values())
+    _check_places(out, html, (against, items, item_vectors, *group_files(item_groups, user_groups)), logs)
     with progress_line(quiet=as_json) as line:
         result = audit_lists(
             recs,
@@ -228,11 +236,13 @@ def _further_tests(texts: Sequence[str]) -> dict[str, str]:
     return tests
 
 
-def _check_places(out: Path | None, html: Path | None) -> None:
-    """Before anything is read: both outputs can be written."""
+def _check_places(
+    out: Path | None, html: Path | None, inputs: Sequence[str | Path | None], logs: Sequence[str | None]
+) -> None:
+    """Before anything is read: both outputs can be written, and neither replaces what is read."""
     if html is not None:
         require_templates()
-        check_file("--html", html)
+        check_file("--html", html, inputs, logs)
     if out is not None:
         refuse_filled_folder(out)
 

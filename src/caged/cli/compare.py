@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -55,7 +56,7 @@ def compare_command(
       caged compare results/ml-1m/honest/lightgcn/*.json results/ml-1m/honest/ips/*.json
     """
     files = {"--html": html, "--markdown": markdown, "--latex": latex}
-    _check_places(files)
+    _check_places(files, folders)
     if html is not None:
         require_templates()
     found = compare(folders, baseline=baseline, metrics=None if metrics is None else metrics.split(","))
@@ -79,10 +80,10 @@ def compare_command(
             say(f"{option[2:]}: {path}")
 
 
-def _check_places(files: dict[str, Path | None]) -> None:
-    """Before anything is read: every file can be written, and none of them overwrites another."""
+def _check_places(files: dict[str, Path | None], inputs: Sequence[Path]) -> None:
+    """Before anything is read: every file can be written, and none of them overwrites another or what is compared."""
     given = {option: path for option, path in files.items() if path is not None}
     for option, path in given.items():
-        check_file(option, path)
+        check_file(option, path, inputs)
     if len({path.resolve() for path in given.values()}) < len(given):
         raise ConfigError(f"{' and '.join(given)} name the same file; give each its own")

@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from caged.cli.group_options import OWN, GroupSeparator, ItemGroups, ItemVectorsOrOwn, PopularShare, UserGroups
+from caged.cli.group_options import (
+    OWN,
+    GroupSeparator,
+    ItemGroups,
+    ItemVectorsOrOwn,
+    PopularShare,
+    UserGroups,
+    group_files,
+)
 from caged.cli.metrics_table import print_chosen, print_metrics, print_shown
 from caged.cli.output import AsJson, Verbose, command_line, print_json, say
 from caged.config import build, to_dict
@@ -64,7 +72,7 @@ def evaluate(
     """
     if html is not None:
         require_templates()
-        check_file("--html", html)
+        check_file("--html", html, (run, item_vectors, *group_files(item_groups, user_groups)))
     folder = RunFolder.read(run)
     spec, data = folder.spec, folder.load_data("the run; restore it to evaluate the run again")
     named = {**data.split.parts, **data.extra_tests}

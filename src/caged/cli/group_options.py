@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -43,3 +44,9 @@ ItemVectorsOrOwn = Annotated[
         help=f"Item vectors: a file, or {OWN} (those of the run); measures how different the items within a list are.",
     ),
 ]
+
+
+def group_files(item_groups: Sequence[str] | None, user_groups: Sequence[str] | None) -> Iterator[str]:
+    """The files of `FILE[:COLUMN,...]`, for checks that nothing is written there."""
+    for text in (*(item_groups or ()), *(user_groups or ())):
+        yield from (text, text.rpartition(":")[0] or text)  # a name may hold a colon itself

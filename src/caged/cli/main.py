@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
 import traceback
+from contextlib import suppress
 from itertools import pairwise
 from typing import NoReturn, cast
 
@@ -14,9 +16,11 @@ import typer
 from caged._version import __version__
 from caged.cli.lazy import Command, lazy_group
 from caged.cli.output import INTERRUPTED, SafeFormatter, is_verbose, say
-from caged.errors import CagedError, memory_error
+from caged.errors import CagedError, RunError, memory_error
 
 BAD_INPUT = 2
+NO_READER = 128 + 13  # what a shell says of a process that SIGPIPE ended
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # Unknown options, missing arguments and the like: the base of BadParameter, which older versions of typer take from
 # click and newer ones bring along.
 USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
@@ -116,11 +120,11 @@ def _as_given(error: typer.BadParameter, message: str) -> str:
     return f" (given: {given})" if given and given not in message else ""
 
 
-def _refuse(error: CagedError) -> NoReturn:
+def _refused(error: CagedError) -> int:
     if is_verbose():
         say(traceback.format_exc())
     say(f"error: {error}")
-    sys.exit(BAD_INPUT)
+    return BAD_INPUT
 
 
 def main() -> None:
@@ -132,24 +136,50 @@ def run(commands: typer.Typer, name: str) -> NoReturn:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(SafeFormatter("%(name)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
+    code = 0
     try:
-        code = commands(prog_name=name, standalone_mode=False)
+        code = _code_of(commands, name)
         sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
+        code = code or NO_READER
+    except SystemExit as end:
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
+        code = NO_READER  # typer and rich make 1 of it
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        code = BAD_INPUT  # also where a gate failed: nobody can read the reason
+        with suppress(OSError):
+            _refused(RunError(f"could not write the output: {error.strerror}; free space or send it elsewhere"))
+    _drop_unwritten()
+    sys.exit(code)
+
+
+def _code_of(commands: typer.Typer, name: str) -> int:
+    try:
+        code: int = commands(prog_name=name, standalone_mode=False) or 0
     except CagedError as error:
-        _refuse(error)
+        code = _refused(error)
     except USAGE_ERROR as error:
         _explain(error)
-        sys.exit(BAD_INPUT)
+        code = BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except (MemoryError, RuntimeError) as error:
         told = memory_error(error)
         if told is None:
             raise
-        _refuse(told)
-    except BrokenPipeError:  # the reader of a pipe went away, e.g. `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the exit would fail to flush, loudly
-        sys.exit(1)
+        code = _refused(told)
     if code == INTERRUPTED:  # some versions of typer turn Ctrl-C into this code themselves
         say("interrupted")
-    sys.exit(code)
+    return code
+
+
+def _drop_unwritten() -> None:
+    """What cannot be written any more; else Python tries it once more at the exit, and fails loudly."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -16,6 +16,7 @@ from caged.page.iip import densities, iip_svg
 from caged.runs.artefact import load_artefact
 from caged.runs.densities import inverse_item_popularity
 from caged.runs.environment import resolve_device
+from caged.runs.folder import RunFolder
 from caged.runs.saved_weights import load_saved_weights
 
 app = group("Draw figures of a run.", no_args_is_help=True)
@@ -46,6 +47,7 @@ def iip(
 
     Example: caged plot iip runs/first -o iip.svg
     """
+    RunFolder.read(run)  # before its place is taken for that of the figure
     out = out or run / "iip.svg"
     check_figure(out)
     saved = load_saved_weights(run)

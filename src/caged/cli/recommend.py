@@ -15,6 +15,7 @@ from caged.data import IdMap
 from caged.data.readers.files import DEFAULT_COLUMNS, read_part
 from caged.errors import ConfigError, unknown
 from caged.evaluation.lists import USUAL_K
+from caged.files import check_file
 from caged.page.numbers import number
 from caged.runs.folder import RunFolder
 from caged.runs.recommender import load
@@ -82,6 +83,7 @@ def recommend(
         raise ConfigError(unknown("value for --unknown", unknown_users, UNKNOWN))
     if out is not None:
         check_table_file(out)
+        check_file("--out", out, (run, users_file, history, candidates_file, exclude_file))
     new_people = None if history is None else _new_people(history)
     model = load(run, device=device)
     names = _titles(run, asked_for=titles, table=out is None and not as_json)

@@ -71,7 +71,7 @@ def table(
     if out is not None:
         if not (latex or markdown):
             raise ConfigError("--out needs to know what to write; add --latex or --markdown")
-        check_file("--out", out)
+        check_file("--out", out, folder.rglob("*.json"))  # its records
     found = read_results(folder, datasets=_listed(datasets), methods=_listed(methods), protocol=protocol)
     tables = results_tables(found, _listed(metrics))
     command = command_line()
@@ -116,6 +116,7 @@ def pack(
     out: Annotated[Path, typer.Option("-o", "--out", help="Archive to write.")] = Path("results.tar.gz"),
 ) -> None:
     """Pack all records under a folder into one archive."""
+    check_file("--out", out, folder.rglob("*.json"))
     say(f"{results.pack(folder, out)} records packed into {out}")
 
 

@@ -72,10 +72,10 @@ def tables(
     if out is not None:
         if not (markdown or latex):
             raise ConfigError("--out needs to know what to write; add --markdown or --latex")
-        check_file("--out", out)
+        check_file("--out", out, [plan])
     if html is not None:
         require_templates()
-        check_file("--html", html)
+        check_file("--html", html, [plan])
     read = read_plan(plan)
     words = listed(only)
     runs = chosen(read, words)

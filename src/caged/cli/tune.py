@@ -267,7 +267,7 @@ def show(
     files = {"--markdown": markdown, "--latex": latex}
     for option, path in files.items():
         if path is not None:
-            check_file(option, path)
+            check_file(option, path, [folder])
     check_record(record, variant)
     answer = told_tune(folder)
     _report(answer, as_json=as_json, record=record, variant=variant)
@@ -323,7 +323,7 @@ def preset_command(
       caged tune preset results/tunes/epinions.json -o tuned_epinions.toml
     """
     if out is not None:
-        check_file("--out", out)
+        check_file("--out", out, [record])
     text = preset_of_record(read_record(record), str(record))
     if out is None:
         print_source(text)

@@ -82,6 +82,9 @@ class MetricKey(str):
             raise ConfigError(unknown("metric", name, METRICS))
         metric, rest = METRICS[name], text[len(name) :]
         found = re.fullmatch(r"@([1-9][0-9]*)(?:/(.+))?" if metric.has_k else r"()(?:/(.+))?", rest)
+        padded = re.match(r"@0+([1-9][0-9]*)", rest)
+        if padded is not None and metric.has_k:
+            raise ConfigError(f"metric '{text}' has a cut-off with a zero in front; write {name}@{padded[1]}")
         if found is None and metric.has_k:
             raise ConfigError(f"metric '{text}' needs a cut-off of at least 1: write {name}@20, for example")
         if found is None:

@@ -76,7 +76,7 @@ def test_what_is_refused_leaves_nothing(log_csv: Path, tmp_path: Path, monkeypat
         (["none.csv", "-o", "out"], "does not exist"),
         ([log_csv, "-o", "filled"], "not empty"),
         ([log_csv, "-o", "bad.csv"], "is a file"),
-        ([log_csv, "-o", "out", "--keep", "source"], "no column 'source'"),
+        ([log_csv, "-o", "out", "--keep", "source"], "name one of these with --keep"),
         ([log_csv, "-o", "out", "--rating-column", "rating"], "no column 'rating'"),
         ([log_csv], "--out"),
         (["-o", "out"], "LOG"),

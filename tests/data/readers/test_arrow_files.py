@@ -32,3 +32,20 @@ def test_damaged_files_and_missing_columns(name: str, tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text('{"user_id": 1, "thing": 2}\n')
     with pytest.raises(DataError, match="has no column 'item_id', found: 'user_id', 'thing'"):
         read_log(tmp_path / "other.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('[{"user_id": 1, "item_id": 2}, {"user_id": 2, "item_id": 2}]', "JSON that is not one object per line"),
+        ('["a", 0.5]\n["b", 0.4]\n', "JSON that is not one object per line"),
+        ('{"user_id": 1, "items": [["a", 0.5]]}\n', "'items' holds numbers where strings .* columns of their own"),
+        ('{"user_id": 1}\n{"user_id": "a"}\n', "column 'user_id' holds strings where numbers are expected; one object"),
+    ],
+)
+def test_json_that_is_no_table_is_not_called_damaged(content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "l.json").write_text(content)
+    with pytest.raises(DataError, match=words) as told:
+        read_log(tmp_path / "l.json")
+    assert "to_json(..., orient='records', lines=True)" in str(told.value)
+    assert "damaged" not in str(told.value)

@@ -112,7 +112,7 @@ class Columns:
         for role in ROLES:
             if getattr(self, role) == name:
                 return f"name the right one with --{role}-column ({role}_column= in Python)"
-        return "name one of these with --validate-on (keep= in Python)"
+        return "name one of these with --keep, or --validate-on of a training (keep= in Python)"
 
 
 def refuse_repeated(found: Sequence[str], where: str) -> None:
