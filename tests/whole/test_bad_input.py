@@ -231,7 +231,7 @@ def test_unwritable_places(tmp_path: Path, log_csv: Path, finished_run: Path) ->
     arguments = training(str(log_csv), "--record", "file/results")
     refused_without_a_trace(tmp_path, arguments, "cannot write records below file")
     arguments = ["recommend", str(finished_run), "--all-users", "-o", "file/recs.csv"]
-    refused_without_a_trace(tmp_path, arguments, "could not write file/recs.csv")
+    refused_without_a_trace(tmp_path, arguments, "cannot write --out file/recs.csv")
 
 
 def test_a_folder_that_is_not_empty(tmp_path: Path, log_csv: Path) -> None:
