@@ -32,10 +32,10 @@ def replacing(path: Path) -> Iterator[Path]:
     disk (full, read-only, quota) becomes a `RunError` that names the target.
     """
     target = _end_of_links(path)
-    if _is_special(path):
-        raise RunError(f"could not write {path}: it is no regular file; choose another place")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
+        if _is_special(path):
+            raise RunError(f"could not write {path}: it is no regular file; choose another place")
         yield temporary
         with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
